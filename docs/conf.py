@@ -22,6 +22,8 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
@@ -39,6 +41,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "gallery_order.ReadingOrder",
     "abort_on_example_error": True,
     "download_all_examples": False,
+    "thumbnail_size": (640, 440),  # shown at half of it, or in full on narrow screens
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
@@ -56,6 +59,9 @@ sphinx_gallery_conf = {
 plot_formats = ["svg"]
 plot_html_show_formats = False
 plot_html_show_source_link = False
+
+# Buttons copy what is typed: neither prompts nor what is printed below them.
+copybutton_exclude = ".linenos, .gp, .go"
 
 smartquotes = False  # "oscar" is to be copied as it is
 

@@ -1,4 +1,4 @@
-"""Draws the picture of the README, which is one of the guide's: python docs/readme_picture.py."""
+"""Draws the pictures of the README, which are also on the site: python docs/readme_picture.py."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Draw it into a file."""
+    """Draw them into files."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -15,8 +15,9 @@ def main() -> None:
     import matplotlib.pyplot as plt
     import pictures
 
-    pictures.one_or_all()
-    plt.savefig(HERE / "picture.png", dpi=110)
+    for draw, name in ((pictures.lasso_and_group_owl, "picture.png"), (pictures.one_or_all, "groups.png")):
+        draw()
+        plt.savefig(HERE / name, dpi=110)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@
 
 size_t go_certificate_workspace(const go_data *data)
 {
-    size_t doubles = (size_t)data->n * GATHERED + (size_t)data->q + (size_t)data->n_units + go_converted(data);
+    size_t doubles = (size_t)data->n * (GATHERED + 3 * (size_t)data->q) + (size_t)data->q + (size_t)data->n_units;
+    doubles += go_converted(data);
     return doubles * sizeof(double) + 2 * (size_t)data->n_units * sizeof(int);
 }
 
@@ -44,45 +45,65 @@ static void balance(const go_data *data, double *theta, double *sums)
             theta[(size_t)i * q + k] -= (data->weight ? data->weight[i] : 1.0) * (sums[k] / total);
 }
 
-/* The loss, theta = w (Y - X B), and its sums over samples. */
-static void set_residual(const go_data *data, go_certificate *c, const go_blas *blas, double *gathered, double *sums)
+/* Z = X B, a piece of the columns after the other. Z: n q; gathered: n GATHERED, and n q for a piece */
+static void set_predictor(const go_data *data, const go_certificate *c, const go_blas *blas, double *gathered, go_sum *Z)
 {
     int n = data->n, q = data->q;
-    memset(c->theta, 0, (size_t)n * q * sizeof *c->theta);
+    double *piece = gathered + (size_t)n * GATHERED;
+    memset(Z, 0, (size_t)n * q * sizeof *Z);
     for (int first = 0; first < c->n_rows; first += GATHERED) {
         int count = c->n_rows - first < GATHERED ? c->n_rows - first : GATHERED;
         for (int r = 0; r < count; r++)
             go_gather(data, c->row[first + r], NULL, gathered + (size_t)r * n);
-        go_multiply(blas, q, n, count, c->B + (size_t)first * q, gathered, n, 1, 1, c->theta);
+        go_multiply(blas, q, n, count, c->B + (size_t)first * q, gathered, n, 1, 0, piece);
+        for (size_t at = 0; at < (size_t)n * q; at++)
+            go_add(Z + at, piece[at]);
     }
-    c->loss = c->product = c->square = 0.0;
+}
+
+/* The loss, theta = w (Y - Z), and its sums over samples. */
+static void set_residual(const go_data *data, go_certificate *c, const go_sum *Z, double *sums)
+{
+    int n = data->n, q = data->q;
+    go_sum loss = {0.0, 0.0}, product = {0.0, 0.0}, square = {0.0, 0.0};
     for (int i = 0; i < n; i++) {
-        double w = data->weight ? data->weight[i] : 1.0;
+        double w = data->weight ? data->weight[i] : 1.0, of_sample = 0.0;
         for (int k = 0; k < q; k++) {
             size_t at = (size_t)i * q + k;
-            double residual = data->Y[at] - c->theta[at];
+            double residual = data->Y[at] - go_total(Z + at);
             c->theta[at] = w * residual;
-            c->loss += 0.5 * w * residual * residual;
+            of_sample += residual * residual;
         }
+        go_add(&loss, 0.5 * w * of_sample);
     }
     if (data->intercept)
         balance(data, c->theta, sums);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        const double *theta = c->theta + (size_t)i * q, *y = data->Y + (size_t)i * q;
+        double with_y = 0.0, with_theta = 0.0;
         for (int k = 0; k < q; k++) {
-            size_t at = (size_t)i * q + k;
-            c->product += c->theta[at] * data->Y[at];
-            c->square += c->theta[at] * c->theta[at] / (data->weight ? data->weight[i] : 1.0);
+            with_y += theta[k] * y[k];
+            with_theta += theta[k] * theta[k];
         }
+        go_add(&product, with_y);
+        go_add(&square, with_theta / (data->weight ? data->weight[i] : 1.0));
+    }
+    c->loss = go_total(&loss);
+    c->product = go_total(&product);
+    c->square = go_total(&square);
     c->norm = sqrt(c->square);
 }
 
 void go_certify(const go_data *data, go_certificate *c, const go_blas *blas, void *work)
 {
     int d = data->d, q = data->q, n_units = data->n_units;
-    double *gathered = work, *sums = gathered + (size_t)data->n * GATHERED, *padded = sums + q;
+    go_sum *Z = work;
+    double *gathered = (double *)(Z + (size_t)data->n * q);
+    double *sums = gathered + (size_t)data->n * (GATHERED + (size_t)q), *padded = sums + q;
     double *converted = padded + n_units;
     int *order = (int *)(converted + go_converted(data));
-    set_residual(data, c, blas, gathered, sums);
+    set_predictor(data, c, blas, gathered, Z);
+    set_residual(data, c, Z, sums);
     go_correlate_all(data, blas, c->theta, sums, converted, c->products);
     go_unit_norms(n_units, data->unit_start, q, c->products, c->correlations);
 

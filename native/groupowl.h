@@ -204,6 +204,25 @@ void go_multiply(const go_blas *blas, int q, int columns, int depth, const doubl
                  int by_lines, int add, double *out);
 double go_dot(size_t n, const double *a, const double *b);
 
+/* A long sum, with what rounding takes off on the way (Knuth): a running sum of equal terms loses more digits than
+ * certificates allow for. What overflows is what it is. */
+typedef struct {
+    double value, rest;
+} go_sum;
+
+static inline void go_add(go_sum *sum, double term)
+{
+    double value = sum->value + term, second = value - sum->value;
+    sum->rest += (sum->value - (value - second)) + (term - second);
+    sum->value = value;
+}
+
+static inline double go_total(const go_sum *sum)
+{
+    double total = sum->value + sum->rest;
+    return total == total ? total : sum->value;
+}
+
 /* ---- Losses (losses.c) ------------------------------------------------------------------------------------------- */
 
 /* <theta, Y> and ||theta||^2 to the dual value of the best multiple of theta that is feasible. */

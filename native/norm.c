@@ -11,6 +11,8 @@
 #define TEST_ROUNDS 8
 /* Length of runs that insertion sorts before they are merged. */
 #define SHORT_RUN 16
+/* Terms that are added up before rounding is looked after. */
+#define LONGEST_SUM 128
 
 /* ---- Sorting --------------------------------------------------------------------------------------------------- */
 
@@ -101,21 +103,29 @@ static double largest_of(int n, const double *values)
 double go_owl_value(int n, const double *norms, const double *lam, int *work)
 {
     int *order = work, count = 0;
-    double value = 0.0;
+    go_sum value = {0.0, 0.0};
     if (n == 0)
         return 0.0;
     if (lam[0] == lam[n - 1]) {
-        for (int j = 0; j < n; j++)
-            value += norms[j];
-        return lam[0] * value;
+        for (int first = 0; first < n; first += LONGEST_SUM) {
+            double piece = 0.0;
+            for (int j = first; j < n && j < first + LONGEST_SUM; j++)
+                piece += norms[j];
+            go_add(&value, piece);
+        }
+        return lam[0] * go_total(&value);
     }
     for (int j = 0; j < n; j++)
         if (norms[j] > 0.0)
             order[count++] = j;
     go_sort_falling(count, norms, order, work + n);
-    for (int i = 0; i < count; i++)
-        value += lam[i] * norms[order[i]];
-    return value;
+    for (int first = 0; first < count; first += LONGEST_SUM) {
+        double piece = 0.0;
+        for (int i = first; i < count && i < first + LONGEST_SUM; i++)
+            piece += lam[i] * norms[order[i]];
+        go_add(&value, piece);
+    }
+    return go_total(&value);
 }
 
 /* Dual norm: max_k (sum of the k largest norms) / (lam_1 + ... + lam_k). Where the ratio is largest, the last norm

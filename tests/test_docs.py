@@ -51,6 +51,16 @@ def test_every_public_object_has_an_example():
     assert [name for name, value in objects.items() if callable(value) and ">>>" not in (value.__doc__ or "")] == []
 
 
+def test_the_index_has_every_name_once_and_constants_apart():
+    """By topic, with one line each; constants come last and are in none of the tables."""
+    index = (DOCS / "api" / "index.rst").read_text(encoding="utf-8")
+    tables, _, last = index.partition("Constants\n---------\n")
+    listed = re.findall(r"^   ~([\w.]+)$", tables, flags=re.MULTILINE)
+    documented = check_site.documented(DOCS)
+    assert sorted(listed) == sorted(name for name in documented if callable(resolve(name)))
+    assert sorted(re.findall(r":data:`~([\w.]+)`", last)) == sorted({*documented} - {*listed})
+
+
 def constants():
     """Names of constants in the reference, and what stands below them."""
     pages = [page.read_text(encoding="utf-8") for page in sorted((DOCS / "api").glob("*.rst"))]

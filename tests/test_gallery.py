@@ -13,7 +13,7 @@ EXAMPLES = sorted((DOCS / "gallery").glob("*.py"))
 # Modules whose __all__ is for users.
 PUBLIC_MODULES = ["groupowl", "groupowl.datasets", "groupowl.inference", "groupowl.plotting", "groupowl.weights"]
 # What an example may import: the standard library's few, and what the extra docs installs.
-PACKAGES = {"dask", "groupowl", "matplotlib", "numpy", "pandas", "pathlib", "scipy", "sklearn", "tempfile"}
+PACKAGES = {"dask", "groupowl", "inspect", "matplotlib", "numpy", "pandas", "pathlib", "scipy", "sklearn", "tempfile"}
 DOWNLOADS = re.compile(r"fetch_|urlopen|urlretrieve|https?://|s3://|Client\(")
 
 
@@ -69,6 +69,16 @@ def used(names, last, public):
 def test_there_are_examples_and_a_front_page():
     assert len(EXAMPLES) >= 12
     assert (DOCS / "gallery" / "README.rst").read_text(encoding="utf-8").startswith("Gallery\n=======\n")
+
+
+#: Data that come with scikit-learn, and texts that come with SciPy.
+REAL_DATA = re.compile(r"^from sklearn\.datasets import load_\w+|inspect\.getdoc", flags=re.MULTILINE)
+
+
+def test_half_of_the_examples_use_real_data():
+    real = [path.stem for path in EXAMPLES if REAL_DATA.search(path.read_text(encoding="utf-8"))]
+    assert 2 * len(real) >= len(EXAMPLES), real
+    assert not any("make_correlated_groups" in (DOCS / "gallery" / f"{name}.py").read_text("utf-8") for name in real)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -18,7 +18,19 @@ SOURCE = Path(groupowl.__file__).parent
 # Layers from the bottom up, by name. A module may import from lower layers, from its own subpackage, and from modules
 # that stand before it in its own layer. "groupowl" is the package's __init__, which gathers the public names.
 LAYERS = {
-    "foundation": ["_typing", "_lazy", "_files", "_text", "_checks", "_threads", "kernel", "versions"],
+    "foundation": [
+        "_typing",
+        "_lazy",
+        "_files",
+        "_text",
+        "_html",
+        "_checks",
+        "_threads",
+        "_progress",
+        "_resume",
+        "kernel",
+        "versions",
+    ],
     "mathematics": ["weights", "norm", "losses", "datasets"],
     "data": ["inputs", "categories", "designs"],
     "problem": ["problem"],

@@ -322,3 +322,65 @@ def test_what_r_glmnet_says(name, tmp_path):
     ours = glmnet.mgaussian(0.3, tol=TIGHT, **options).fit(X, Y, offset=offset if has_offset else None)
     np.testing.assert_allclose(ours.coef_, theirs[:, 1:], atol=1e-4)
     np.testing.assert_allclose(ours.intercept_, theirs[:, 0], atol=1e-4)
+
+
+def make_targets(family):
+    """Data, and targets of a family, with a few features that matter."""
+    rng = np.random.default_rng(9)
+    X = rng.standard_normal((80, 6)) * rng.uniform(0.5, 3.0, 6)
+    Z = X[:, 0] / X[:, 0].std() - 0.8 * X[:, 3] / X[:, 3].std()
+    if family == "gaussian":
+        return X, 3.0 * Z + 4.0 * rng.standard_normal(80) + 5.0
+    if family == "binomial":
+        return X, (Z + rng.logistic(size=80) > 0).astype(float)
+    if family == "poisson":
+        return X, rng.poisson(np.exp(0.5 * Z + 0.5)).astype(float)
+    times = rng.exponential(np.exp(-Z)).round(2) + 0.01  # with ties
+    return X, np.column_stack([times < 1.0, np.minimum(times, 1.0)])
+
+
+def converted_model(family, y, **options):
+    """Our estimator for a family with one response, at lambda 0.1."""
+    settings = {"tol": TIGHT, **options}
+    return glmnet.gaussian(0.1, y, **settings) if family == "gaussian" else getattr(glmnet, family)(0.1, **settings)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.4])
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+def test_glmnet_families_of_one_response(family, alpha):
+    X, y = make_targets(family)
+    n, p = X.shape
+    ours = converted_model(family, y, alpha=alpha).fit(X, y)
+    b, b0 = cp.Variable((p, 1)), cp.Variable()
+    z = X @ b[:, 0] + b0
+    losses = cp.logistic(z) if family == "binomial" else cp.exp(z)
+    penalty = glmnet_penalty(b, X, np.full(n, 1 / n), alpha=alpha)
+    minimum = minimize(cp.sum(losses - cp.multiply(y, z)) / n + 0.1 * penalty)
+    assert ours.solve_result_.primal == pytest.approx(minimum, abs=1e-6)
+    np.testing.assert_allclose(np.ravel(ours.coef_), b.value[:, 0], atol=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.4])
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("family", ["gaussian", "gaussian without intercept", "binomial", "poisson", "cox"])
+def test_what_r_glmnet_says_of_one_response(family, standardize, alpha, tmp_path):
+    family, _, left_out = family.partition(" without ")
+    X, y = make_targets(family)
+    np.savetxt(tmp_path / "X.txt", X)
+    np.savetxt(tmp_path / "y.txt", y)
+    targets = "survival::Surv(y[, 2], y[, 1])" if family == "cox" else "y[, 1]"
+    options = f"thresh=1e-14, lambda=0.1, alpha={alpha}, standardize={str(standardize).upper()}"
+    without = {left_out: False} if left_out else {}
+    options += f", {left_out}=FALSE" if left_out else ""
+    script = f"""
+    suppressMessages(library(glmnet))
+    X <- as.matrix(read.table("X.txt")); y <- as.matrix(read.table("y.txt"))
+    fit <- glmnet(X, {targets}, family="{family}", {options})
+    cat(format(as.numeric(coef(fit)), digits=15))
+    """
+    theirs = np.array(run_r(script, tmp_path, "glmnet"))
+    ours = converted_model(family, y, alpha=alpha, standardize=standardize, **without).fit(X, y)
+    np.testing.assert_allclose(np.ravel(ours.coef_), theirs[-6:], atol=1e-4)
+    assert len(ours.selected_features_) > 0
+    if family != "cox":
+        np.testing.assert_allclose(np.ravel(ours.intercept_), theirs[:1], atol=1e-4)

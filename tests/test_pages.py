@@ -26,7 +26,8 @@ matplotlib.use("Agg")
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = Path(__file__).parents[1] / "examples"
-PAGES = sorted([*(DOCS / "start").glob("*.rst"), *(DOCS / "guide").glob("*.rst"), *(DOCS / "migration").glob("*.rst")])
+FOLDERS = ("start", "guide", "guide/losses", "migration")
+PAGES = sorted(page for folder in FOLDERS for page in (DOCS / folder).glob("*.rst"))
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w])")
 #: How hard a fit was depends on the machine: numbers before these words are not compared.
@@ -229,7 +230,7 @@ def pictures():
 
 def test_every_picture_is_on_a_page_with_words_for_those_who_do_not_see_it(pictures):
     drawn = {}
-    for page in PAGES:
+    for page in [DOCS / "index.rst", *PAGES]:
         text = page.read_text(encoding="utf-8")
         for match in re.finditer(r"^\.\. plot:: guide/pictures\.py (\w+)\n((?:   .*\n)*)", text, flags=re.MULTILINE):
             assert ":alt: " in match[2], f"{match[1]} in {page.name}"
@@ -247,6 +248,27 @@ def test_the_lasso_picks_one_and_group_owl_keeps_the_group(pictures):
     assert average["constant"] < 2 < 4 < average["oscar"] < average["linear"] == group
     often = selected["constant"].mean(axis=0)
     assert np.sum((often > 0) & (often < 1)) >= 3  # not always the same one
+
+
+def test_the_picture_of_the_first_page_shows_what_is_said_below_it(pictures):
+    """The lasso keeps one of three features, Group OWL gives them equal coefficients; the scores are those shown."""
+    fits = pictures.cancer_fits()
+    deviations = pictures.load_breast_cancer(as_frame=True).data.std(ddof=0)
+    lasso, ours = ((fits[name].coef_[0] * deviations)[pictures.THREE].abs() for name in ("constant", "bh"))
+    assert list(lasso > 0) == [True, False, False]
+    assert np.ptp(ours) <= 1e-6 * ours.min()
+    losses = [f"{-fits[name].best_score_:.3f}" for name in ("bh", "constant")]
+    for page in (DOCS / "index.rst", DOCS.parent / "README.md"):
+        assert "({}, lasso {})".format(*losses) in " ".join(page.read_text(encoding="utf-8").split()), page.name
+
+
+def test_every_loss_has_a_page_with_the_same_parts():
+    parts = ["When", "Fit", "Look", "Choose alpha", "Predict", "What the certificate says"]
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in PAGES if page.parent.name == "losses"}
+    del pages["index"]
+    assert set(pages) == set(go.losses.LOSSES)
+    for name, text in pages.items():
+        assert re.findall(r"^(.+)\n-+$", text, flags=re.MULTILINE) == parts, name
 
 
 def test_what_keeping_groups_costs_is_what_the_study_measured():

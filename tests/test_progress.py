@@ -1,11 +1,17 @@
 """What verbose prints: readable, not too often, and complete when the work ends."""
 
 import io
+import re
+import sys
+import types
 from contextlib import redirect_stderr
+from typing import ClassVar
 
+import numpy as np
 import pytest
 
-from groupowl.path import follower as module
+import groupowl as go
+from groupowl import _progress as module
 from groupowl.path.follower import Watch
 from groupowl.solvers import Progress
 
@@ -46,7 +52,7 @@ def test_a_line_says_what_where_and_how_far(clock):
     line = watch_on(stream, verbose=2, goal=1e-6, what="a fit", n_alphas=5)
     clock[0] = 2.5
     assert not line(certificate(alpha_index=2))
-    assert stream.getvalue() == "a fit: alpha 3 of 5, 7 selected, gap 1.0e-03 (goal 1.0e-06), 2.5 s\n"
+    assert stream.getvalue() == " 40 % a fit: alpha 3 of 5, 7 selected, gap 1.0e-03 (goal 1.0e-06), 2.5 s\n"
 
 
 def test_lines_that_stay_are_rare_at_level_one_and_all_there_at_level_two(clock):
@@ -76,7 +82,7 @@ def test_a_terminal_has_one_line_rewritten_in_place(clock):
     line = watch_on(stream, verbose=1, goal=1e-6, what="a fit")
     for gap, seconds in ((1e-3, 1000.0), (1e-3, 2.0), (1e-7, 3.0)):  # a long line, then shorter ones
         clock[0] = seconds
-        line._written = 0.0
+        line.line._written = 0.0
         line(certificate(gap=gap))
     line.close()
     written = stream.getvalue()
@@ -111,3 +117,132 @@ def test_a_watch_prints_passes_on_and_remembers_a_wish_to_stop():
     assert seen == [None, False, True]
     assert len(stream.getvalue().splitlines()) == 3
     assert Watch()(certificate()) is False
+
+
+# Shares --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def every_line(monkeypatch):
+    """No line is too recent to be printed."""
+    for name in ("_REWRITE_EVERY", "_WRITE_EVERY", "_WRITE_PASS_EVERY"):
+        monkeypatch.setattr(module, name, 0.0)
+
+
+def printed(work):
+    stream = io.StringIO()
+    with redirect_stderr(stream):
+        work()
+    return stream.getvalue().splitlines()
+
+
+def shares(lines):
+    return [int(found.group(1)) for line in lines if (found := re.match(r" *(\d+) % ", line))]
+
+
+DATA = go.datasets.make_correlated_groups(60, 20, 2, random_state=0)
+
+
+@pytest.mark.parametrize("options", [{}, {"n_jobs": 2}, {"weights": ["oscar", "lasso"]}, {"solver": "apgd"}])
+def test_a_search_says_which_share_of_all_is_done(every_line, options):
+    model = go.GroupOWLRegressorCV(alphas=6, eps=0.1, cv=3, verbose=1, **options)
+    lines = printed(lambda: model.fit(DATA.X, DATA.Y))
+    found = shares(lines)
+    assert found == sorted(found)
+    assert found[-1] == 100
+    assert sum(": 6 alphas, " in line for line in lines) == 3 * len(np.atleast_1d(options.get("weights", "")))
+    assert "final fit" in lines[-1]
+
+
+def test_a_path_says_which_share_is_done(every_line):
+    lines = printed(lambda: go.group_owl_path(DATA.X, DATA.Y, alphas=4, eps=0.1, verbose=1))
+    assert set(shares(lines)) == {0, 25, 50, 75, 100}
+
+
+@pytest.mark.parametrize("kind", ["disk", "dask"])
+def test_passes_say_which_share_is_done(every_line, tmp_path, kind):
+    if kind == "disk":
+        for i in range(4):
+            np.save(tmp_path / f"part{i}.npy", DATA.X[15 * i : 15 * i + 15])
+        X, Y = go.MemmapDesign(tmp_path), DATA.Y
+    else:
+        da = pytest.importorskip("dask.array")
+        X, Y = (da.from_array(values, chunks=(15, -1)) for values in (DATA.X, DATA.Y))
+    lines = printed(lambda: go.GroupOWLRegressor(0.1, solver="apgd", verbose=1).fit(X, Y))
+    assert lines[0].startswith("GroupOWLRegressor: reading the data, 25 % of a pass, ")
+    of_passes = [int(found.group(1)) for line in lines if (found := re.search(r", (\d+) % of a pass", line))]
+    assert set(of_passes) == {25, 50, 75, 100}
+    assert any("selected" in line and "of a pass" in line for line in lines)
+    assert printed(lambda: go.GroupOWLRegressor(0.1).fit(X, Y)) == []
+    assert module.current_line() is None
+
+
+def test_lines_of_passes_that_stay_are_rare(clock):
+    stream = io.StringIO()
+    with redirect_stderr(stream), module.progress_line(1, "work") as line:
+        for share in np.linspace(0.01, 1.0, 100):
+            clock[0] += 0.25
+            line.show_pass(share)
+    assert len(stream.getvalue().splitlines()) == 2  # in 25 seconds
+
+
+def test_a_line_is_closed_after_an_error():
+    with pytest.raises(ZeroDivisionError), module.progress_line(1, "work"):
+        raise ZeroDivisionError
+    assert module.current_line() is None
+
+
+# Notebooks ------------------------------------------------------------------------------------------------
+
+
+class Bar:
+    """Stands for a bar of tqdm."""
+
+    made: ClassVar = []
+
+    def __init__(self, **settings):
+        self.n, self.texts, self.is_closed = 0, [], False
+        self.made.append(self)
+
+    def set_description_str(self, text, refresh):
+        self.texts.append((self.n, text))
+
+    def close(self):
+        self.is_closed = True
+
+
+def in_notebook(monkeypatch, **modules):
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setattr(module, "find_spec", lambda name: modules.get(name))
+    monkeypatch.setitem(sys.modules, "tqdm", modules.get("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.notebook", modules.get("tqdm"))
+
+
+def test_notebooks_have_a_bar_where_they_can(every_line, monkeypatch):
+    in_notebook(monkeypatch, ipywidgets=True, tqdm=types.SimpleNamespace(tqdm=Bar))
+    lines = printed(lambda: go.group_owl_path(DATA.X, DATA.Y, alphas=4, eps=0.1, verbose=1))
+    assert lines == []
+    bar = Bar.made[-1]
+    assert bar.is_closed
+    assert bar.texts[-1][0] == 100
+    assert bar.texts[-1][1].startswith("group_owl_path: alpha 4 of 4")
+
+
+def test_notebooks_without_tqdm_have_a_bar_of_rich(monkeypatch):
+    pytest.importorskip("rich")
+    in_notebook(monkeypatch, ipywidgets=True)
+    line = module.ProgressLine(1, "work")
+    line.show("work", 0.5)
+    line.bar.show("work", 0.5)
+    assert line.bar.bar.tasks[0].percentage == 50
+    line.close()
+
+
+def test_notebooks_without_widgets_rewrite_a_line(every_line, monkeypatch):
+    in_notebook(monkeypatch)
+    stream = io.StringIO()
+    with redirect_stderr(stream):
+        go.group_owl_path(DATA.X, DATA.Y, alphas=4, eps=0.1, verbose=1)
+    assert stream.getvalue().startswith("\r")
+    assert stream.getvalue().count("\n") == 1

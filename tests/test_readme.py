@@ -25,23 +25,38 @@ def pictures_go_to_files(monkeypatch, tmp_path):
 
 
 def test_the_script_does_what_its_comments_say(tmp_path, capsys):
-    """Blocks follow each other: the second uses the data of the first."""
+    """Blocks follow each other: the last uses the data of the one before."""
     names: dict[str, object] = {}
     for block in BLOCKS:
         exec(compile(block, str(README), "exec"), names)
     model, result = names["model"], names["result"]
     printed = capsys.readouterr().out
-    assert "the fit holds" in printed
+    assert printed.count("the fit holds") == 2
     assert "gene" in printed
     assert bool(model.verify(names["X"], names["y"]))
     assert len(model.selected_features_) > 0
-    assert (tmp_path / "path.png").stat().st_size > 10_000
+    for picture in ("model.png", "path.png"):
+        assert (tmp_path / picture).stat().st_size > 10_000
     assert result.converged
 
 
-def test_the_script_has_25_lines():
-    lines = [line for line in BLOCKS[0].splitlines() if line.strip()]
-    assert len(lines) <= 25
+def test_scripts_are_short():
+    """The first has ten lines, and is the one of the first page of the site; the second has 25."""
+    first, second = ([line for line in block.splitlines() if line.strip()] for block in BLOCKS[:2])
+    assert len(first) <= 10
+    assert len(second) <= 25
+    page = (README.parent / "docs" / "index.rst").read_text(encoding="utf-8")
+    assert "\n".join(f"   {line}".rstrip() for line in BLOCKS[0].splitlines()) in page
+
+
+def test_what_a_newcomer_needs_comes_first():
+    """What it is for, how to install it, ten lines and a picture; tables and formulas come after the examples."""
+    text = README.read_text(encoding="utf-8")
+    places = [
+        text.index(part) for part in ("pip install", "```python", "![", "\n## ", "groupowl cv", "minimize", "\n| ")
+    ]
+    assert places == sorted(places)
+    assert text[: text.index("\n## ")].count("\n") <= 40
 
 
 def rows_of_tables(text):

@@ -282,7 +282,7 @@ def test_a_newer_format_is_refused(tmp_path):
     folder = save(history(), tmp_path / "model")
     change_envelope(folder, format_version=storage.FORMAT_VERSION + 1, groupowl_version="9.0")
     with pytest.raises(
-        ValueError, match=r"written by groupowl 9\.0 in format 2; this version reads formats up to 1\. Update"
+        ValueError, match=r"written by groupowl 9\.0 in format 3; this version reads formats up to 2\. Update"
     ):
         load(folder)
 

@@ -178,11 +178,11 @@ def test_threads_end_before_an_exception_goes_on():
 def test_folds_are_threads_where_the_kernel_works(monkeypatch):
     asked = []
 
-    def parallel(**settings):
-        asked.append(settings)
-        return Parallel(**settings)
+    def noting(kind):
+        return lambda **settings: asked.append(settings) or kind(**settings)
 
-    monkeypatch.setattr(search, "Parallel", parallel)
+    monkeypatch.setattr(search, "Parallel", noting(Parallel))
+    monkeypatch.setattr(search.joblib, "Parallel", noting(search.joblib.Parallel))
     preferred = []
     for other in ({}, {"solver": "apgd"}, {"scoring": "r2"}):
         go.GroupOWLRegressorCV(alphas=5, eps=0.1, **other).fit(DATA.X, DATA.Y)

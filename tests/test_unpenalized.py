@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import groupowl as go
 from groupowl.model import build_model
+from groupowl.problem import build_problem
 from groupowl.solvers import check_settings
 from support import make_case
 
@@ -420,3 +421,12 @@ def test_folds_in_which_an_unpenalized_column_is_constant(kind):
     search = go.GroupOWLRegressorCV(alphas=8, eps=0.05, cv=4, unpenalized=[2], weights="constant").fit(kind(X), Y)
     alone = go.GroupOWLRegressorCV(alphas=search.alphas_, cv=4, weights="constant").fit(np.delete(X, 2, axis=1), Y)
     np.testing.assert_allclose(search.score_path_, alone.score_path_, rtol=1e-3)
+
+
+def test_local_bounds_when_no_penalized_column_is_left():
+    """Screening may remove all of them, and a later certificate is still judged."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((20, 4)), rng.integers(0, 3, (20, 2)).astype(float)
+    problem = build_problem(X, Y, np.ones(4), loss="poisson", fit_intercept=True, unpenalized=np.arange(2))
+    bare = problem.restrict(np.zeros(0, dtype=np.intp))
+    assert bare.upper_bounds(bare.certify(0.1 + bare.null_coefficients())).shape == (0,)

@@ -58,7 +58,8 @@ for name, (B, history) in runs.items():
     steps, passes, gap, _ = history[-1]
     print(f"{name:<21} objective {objective:.7f}, gap {gap:.1e}, {steps:.0f} steps, {passes:.0f} passes")
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+_, left = plt.subplots(figsize=(5.6, 4), layout="constrained")
+_, right = plt.subplots(figsize=(5.6, 4), layout="constrained")
 for (name, (_, history)), color, style in zip(runs.items(), (COLORS[0], COLORS[5]), ("-", "--"), strict=True):
     steps, passes, gaps, alive = history.T
     left.step(steps, alive, where="post", color=color, linestyle=style, linewidth=2, label=name)

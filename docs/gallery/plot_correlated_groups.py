@@ -92,8 +92,8 @@ for ax, (name, B), color in zip(panels, rows.items(), colors, strict=True):
 panels[-1].set(xlabel="feature", xlim=(-1, N_FEATURES))
 
 # %%
-# One data set may favor one model by chance, so we draw ten. Each gray line joins the fits to one data set. The left
-# panel shows how many of the selected features have a true effect, the right panel how far the direction of ``B`` is
+# One data set may favor one model by chance, so we draw ten. Each gray line joins the fits to one data set. The first
+# picture shows how many of the selected features have a true effect, the second one how far the direction of ``B`` is
 # from that of the true coefficients (0 is exact).
 
 draws = [make_data(seed) for seed in range(10)]
@@ -105,7 +105,7 @@ for draw in draws:
     unit = draw.B / np.linalg.norm(draw.B)
     errors.append([np.linalg.norm(found[name] / np.linalg.norm(found[name]) - unit) for name in names])
 
-figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+panels = [plt.subplots(figsize=(5.6, 4), layout="constrained")[1] for _ in range(2)]
 for ax, values, label in zip(
     panels, (hits, errors), (f"true features selected, of {N_TRUE}", "error of the direction of B"), strict=True
 ):
@@ -118,4 +118,4 @@ for ax, values, label in zip(
 print("mean number of true features:", dict(zip(names, np.mean(hits, axis=0).round(1).tolist(), strict=True)))
 print("mean error of the direction: ", dict(zip(names, np.mean(errors, axis=0).round(2).tolist(), strict=True)))
 
-# sphinx_gallery_thumbnail_number = 1
+# sphinx_gallery_thumbnail_number = 2

@@ -54,15 +54,16 @@ print(result)
 print(f"{counter.graphs} task graphs, {counter.tasks} tasks on 4 blocks of X")
 
 # %%
-# The left panel shows the gap against the number of task graphs. Time on a cluster depends mostly on this number,
+# The first picture shows the gap against the number of task graphs. Time on a cluster depends mostly on this number,
 # because each graph needs communication with the workers. The graphs before the first certificate look for NaN, compute
 # means and norms, and find the smallest alpha at which no feature is selected. After that, each certificate takes a few
-# graphs, and the steps on the working set are between them. The right panel compares the coefficients with those of the
+# graphs, and the steps on the working set are between them. The second one compares the coefficients with those of the
 # same problem in memory. They agree as far as the two gaps allow.
 
 local = go.solve(data.X, data.Y, lam, loss="multinomial", fit_intercept=True)
 graphs, _, gaps, _ = np.transpose(record)
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+_, left = plt.subplots(figsize=(5.6, 4), layout="constrained")
+_, right = plt.subplots(figsize=(5.6, 4), layout="constrained")
 left.plot(graphs, gaps, color=COLORS[2], marker="o", linewidth=2)
 left.set(yscale="log", xlabel="task graphs run", ylabel="duality gap")
 left.set_xlim(left=0)

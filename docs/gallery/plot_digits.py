@@ -22,8 +22,8 @@ X, X_new, y, y_new = train_test_split(
 path = go.group_owl_path(X, y, loss="multinomial", alphas=30, eps=0.02, tol=1e-4)
 
 # %%
-# The left panel shows the accuracy on held-out digits against the number of selected pixels, with one dot for each
-# alpha. The right panel shows the largest alpha at which each pixel is selected, relative to the smallest alpha that
+# The first picture shows the accuracy on held-out digits against the number of selected pixels, with one dot for each
+# alpha. The second one shows the largest alpha at which each pixel is selected, relative to the smallest alpha that
 # selects none. Pixels at the left and right edges are nearly always blank and are not selected.
 
 coefs, intercepts = path.coefs, path.intercepts
@@ -31,13 +31,14 @@ accuracy = [np.mean(np.argmax(X_new @ coefs[:, :, i].T + intercepts[:, i], axis=
 is_selected = np.any(coefs != 0, axis=0)
 entry = np.where(is_selected.any(axis=1), path.alphas[is_selected.argmax(axis=1)] / path.alpha_max, np.nan)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), width_ratios=(1.4, 1), layout="constrained")
+_, left = plt.subplots(figsize=(5.6, 4), layout="constrained")
+_, right = plt.subplots(figsize=(5.6, 4), layout="constrained")
 left.plot(path.n_selected, accuracy, color=COLORS[2], marker="o")
 left.set(xlabel="pixels selected, of 64", ylabel="accuracy on held-out digits", ylim=(0, 1))
 left.grid(color="0.9")
 image = right.imshow(np.log10(entry).reshape(8, 8), cmap="viridis")
 right.set(xticks=[], yticks=[], title="where the path starts to read", facecolor="0.85")
-bar = figure.colorbar(image, ax=right, label="alpha at entry / alpha_max")
+bar = right.figure.colorbar(image, ax=right, label="alpha at entry / alpha_max")
 bar.set_ticks(np.log10([0.02, 0.05, 0.1, 0.2, 0.5]), labels=["0.02", "0.05", "0.1", "0.2", "0.5"])
 
 # %%

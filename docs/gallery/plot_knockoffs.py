@@ -55,15 +55,20 @@ for values in (selector.scores_[:n_pixels], selector.scores_[n_pixels:]):
     image = np.full(64, np.nan)
     image[varies] = values
     maps.append(image.reshape(8, 8))
-figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.4), layout="constrained")
 largest = np.nanmax(np.abs(maps))
-for ax, image, title in zip(axes, maps, ("pixels", "pixels of other images"), strict=False):
+for ax, image, title in zip(axes, maps, ("pixels", "pixels of other images"), strict=True):
     drawn = ax.imshow(image, cmap="RdBu_r", vmin=-largest, vmax=largest)
     ax.set(title=title, xticks=[], yticks=[])
-figure.colorbar(drawn, ax=axes[:2], label="W")
-axes[2].hist(
+figure.colorbar(drawn, ax=axes, label="W")
+
+# %%
+# The same as a histogram, with the threshold.
+
+_, ax = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
+ax.hist(
     [selector.scores_[:n_pixels], selector.scores_[n_pixels:]], bins=25, label=["pixels", "other images"], stacked=True
 )
-axes[2].axvline(selector.threshold_, color="0.3", linestyle="--", label="threshold")
-axes[2].set(xlabel="W", ylabel="columns")
-axes[2].legend()
+ax.axvline(selector.threshold_, color="0.3", linestyle="--", label="threshold")
+ax.set(xlabel="W", ylabel="columns")
+ax.legend()

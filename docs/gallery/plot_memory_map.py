@@ -63,7 +63,8 @@ for name, (path, record, design) in fits.items():
 # pass, and the columns of working sets are read once and kept in memory. Here this makes about two passes for each
 # alpha.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=(1.5, 1), layout="constrained")
+_, left = plt.subplots(figsize=(5.6, 4), layout="constrained")
+_, right = plt.subplots(figsize=(5.6, 4), layout="constrained")
 styles = zip(fits.items(), (COLORS[2], COLORS[5]), ("-", "--"), strict=True)
 for (name, (path, record, _)), color, style in styles:
     last = [record[record[:, 0] == i, 1].max() for i in range(len(path))]

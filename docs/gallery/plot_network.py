@@ -70,7 +70,7 @@ for name, W in networks.items():
 # %%
 # The norms of the neurons, sorted. With decreasing weights those that are left share few norms.
 
-figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 for name, W in networks.items():
     axes.plot(1 + np.arange(n_neurons), -np.sort(-np.linalg.norm(W, axis=1)), "o-", markersize=4, label=name)
 axes.set(xlabel="neuron, by norm", ylabel="norm of its weights")

@@ -43,7 +43,7 @@ for fraction in fractions:
 # comparisons with other packages.
 
 positions = np.arange(len(fractions))
-figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 for shift, name, color in zip((-0.27, 0, 0.27), solvers, (COLORS[0], COLORS[1], COLORS[2]), strict=True):
     passes = [runs[name, fraction].n_passes for fraction in fractions]
     bars = ax.bar(positions + shift, passes, width=0.25, color=color, label=name)

@@ -33,7 +33,7 @@ for alpha in alphas:
     errors["relaxed"].append(np.mean((Y_new - model.predict(X_new)) ** 2))
     n_selected.append(len(model.selected_features_))
 
-figure, ax = plt.subplots(figsize=(8.5, 4.2), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 for (name, values), color, style in zip(errors.items(), (COLORS[0], COLORS[5]), ("-", "--"), strict=True):
     best = int(np.argmin(values))
     ax.plot(alphas, values, color=color, linestyle=style, linewidth=2, label=f"{name}, {n_selected[best]} features")

@@ -37,12 +37,13 @@ paths = {
 }
 
 # %%
-# The left panel shows the error of the coefficients along the three paths, relative to the norm of the true
+# The first picture shows the error of the coefficients along the three paths, relative to the norm of the true
 # coefficients. Weights are better than equal weights, and better than leaving out the less precise instrument, which
 # still has information. The gain depends on the ratio of the noise levels: the less precise the second instrument is,
 # the less it adds to the first.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
+_, left = plt.subplots(figsize=(5.6, 4.2), layout="constrained")
+_, right = plt.subplots(figsize=(5.6, 4.2), layout="constrained")
 target = clean.B.T / scale
 styles = zip(paths.items(), (COLORS[0], COLORS[1], COLORS[2]), ("-", "--", "-."), strict=True)
 for (name, path), color, style in styles:

@@ -39,7 +39,7 @@ for title, by_rule in runs.items():
         )
 
 # %%
-# The picture shows the number of remaining rows against passes over the data; a product with a tenth of the columns
+# The pictures show the number of remaining rows against passes over the data; a product with a tenth of the columns
 # counts as a tenth of a pass. No row is removed until the gap is small enough. Then nearly all zero rows are removed
 # within a few iterations. After that iterations are very cheap, and the curves drop almost vertically to their end. The
 # objectives above agree: screening changes the cost, not the solution.
@@ -48,14 +48,12 @@ for title, by_rule in runs.items():
 # decrease to nearly zero it proves nothing. The extended rule compares sums of bounds with sums of weights and works
 # for both sequences. The dotted line is the number of non-zero rows, below which no safe rule can go.
 
-figure, panels = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
-for ax, (title, by_rule) in zip(panels, runs.items(), strict=True):
+for title, by_rule in runs.items():
+    figure, ax = plt.subplots(figsize=(5.6, 4.2), layout="constrained")
     plot_rows_kept(by_rule, ax=ax)
     ax.axhline(len(by_rule["extended rule"].support), color="0.5", linewidth=1, linestyle=":")
     ax.set(title=title, ylim=(8, 2500))
     ax.get_legend().set_loc("center right")
-panels[1].set_ylabel("")
-panels[1].get_legend().remove()
 
 # %%
 # The default solver combines screening with working sets: it solves the problem on a few rows, computes the duality gap

@@ -121,4 +121,4 @@ ax.legend(loc="lower right")
 is_zero = together.certificate().states == "proved zero"
 print(f"{is_zero.sum()} of {len(is_zero)} columns are proved zero; verified: {bool(together.verify(X, Y))}")
 
-# sphinx_gallery_thumbnail_number = 1
+# sphinx_gallery_thumbnail_number = 2

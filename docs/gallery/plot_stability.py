@@ -47,8 +47,10 @@ for name in sorted(set(measurement)):
 # a proof: the column is selected, proved to be zero, or undecided, because the duality gap leaves both open. Undecided
 # entries are orange. They do not count for a column, but they count against the size that a half may return.
 
-figure, axes = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained")
+axes = [plt.subplots(figsize=(6.4, 4.4), layout="constrained")[1] for _ in range(2)]
 StabilityDisplay.from_estimator(single, ax=axes[0], max_features=8)
 axes[0].set_title("columns one by one")
 StabilityDisplay.from_estimator(single, ax=axes[1], kind="frequencies", max_features=15)
 axes[1].set_title("columns one by one")
+
+# sphinx_gallery_thumbnail_number = 2

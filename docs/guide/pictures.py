@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer
 
 import groupowl as go
+from groupowl import GroupOWLClassifierCV
 from groupowl.plotting import (
     COLORS,
     LINE_STYLES,
@@ -22,6 +24,8 @@ FloatArray = NDArray[np.float64]
 BLACK, ORANGE, BLUE, PINK, GREEN, RED, _ = COLORS
 #: Size of the group in :func:`twins`, and how many other features there are.
 GROUP, OTHERS = 5, 25
+#: Features of the picture of the first page that measure nearly the same.
+THREE = ["worst radius", "worst perimeter", "worst area"]
 #: Resamples in :func:`one_or_all`, and their alpha as a share of the largest.
 RESAMPLES, SHARE = 20, 0.4
 
@@ -219,6 +223,32 @@ def rows_left() -> None:
 
 
 # Start ------------------------------------------------------------------------------------------------
+
+
+def cancer_fits() -> dict[str, GroupOWLClassifierCV]:
+    """The two models of the first page, by their weights."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    settings = {"standardize": True, "selection": "1se"}
+    return {name: GroupOWLClassifierCV(weights=name, **settings).fit(X, y) for name in ("constant", "bh")}
+
+
+def lasso_and_group_owl() -> None:
+    """Sizes of the largest coefficients of both models, with the three features of :data:`THREE` in red."""
+    deviations = load_breast_cancer(as_frame=True).data.std(ddof=0)
+    sizes = {name: model.coef_[0] * deviations for name, model in cancer_fits().items()}
+    order = pd.DataFrame({"size": sizes["bh"].abs().round(6), "is_one_of_three": sizes["bh"].index.isin(THREE)})
+    shown = order.sort_values(["size", "is_one_of_three"], kind="stable").index[-10:]  # rounding decides about no tie
+    titles = {"constant": "lasso", "bh": "Group OWL"}
+    figure, axes = plt.subplots(1, 2, figsize=(6.6, 4.0), sharey=True, layout="constrained")
+    for ax, (name, title) in zip(axes, titles.items(), strict=True):
+        is_one_of_three = shown.isin(THREE)
+        ax.barh(shown, sizes[name][shown].abs(), color=np.where(is_one_of_three, RED, BLUE))
+        ax.set_title(title, fontsize=15)
+        ax.tick_params(labelsize=13)
+        ax.spines[["top", "right"]].set_visible(False)
+    for label, is_one in zip(axes[0].get_yticklabels(), is_one_of_three, strict=True):
+        label.set_color(RED if is_one else BLACK)
+    figure.supxlabel("size of coefficient, per standard deviation", fontsize=13)
 
 
 def cross_validated() -> None:

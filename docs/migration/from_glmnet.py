@@ -21,16 +21,44 @@ def converted(lambda_, alpha=1.0, penalty_factor=None):
     return {"alpha": size * kept["alpha"], "ridge": size * kept["ridge"], "penalty_factor": factors / size}
 
 
+def gaussian(lambda_, y=None, *, alpha=1.0, intercept=True, standardize=True, penalty_factor=None, **options):
+    """Estimator with the objective of ``glmnet(x, y, lambda=lambda_)``; ``y`` is needed with ``alpha < 1`` only."""
+    kept = converted(lambda_, alpha, penalty_factor) | {"fit_intercept": intercept, "standardize": standardize}
+    if alpha < 1.0:  # for one response, glmnet divides the ridge by the standard deviation of y
+        kept["ridge"] /= np.std(y) if intercept else np.sqrt(np.mean(np.square(y)))
+    return go.GroupOWLRegressor(weights="constant", **kept, **options)
+
+
 def mgaussian(lambda_, *, alpha=1.0, intercept=True, standardize=True, penalty_factor=None, **options):
     """Estimator with the objective of ``glmnet(x, y, family="mgaussian", lambda=lambda_, alpha=alpha)``."""
     kept = converted(lambda_, alpha, penalty_factor) | {"fit_intercept": intercept, "standardize": standardize}
     return go.GroupOWLRegressor(weights="constant", **kept, **options)
 
 
+def binomial(lambda_, *, alpha=1.0, intercept=True, standardize=True, penalty_factor=None, **options):
+    """Estimator with the objective of ``glmnet(x, y, family="binomial", lambda=lambda_, alpha=alpha)``."""
+    kept = converted(lambda_, alpha, penalty_factor) | {"fit_intercept": intercept, "standardize": standardize}
+    kept["alpha"] *= np.sqrt(2.0)  # the penalty of groupowl is on both columns of B, of which coef_ is the difference
+    kept["ridge"] *= 2.0
+    return go.GroupOWLClassifier(weights="constant", **kept, **options)
+
+
 def grouped_multinomial(lambda_, *, alpha=1.0, intercept=True, standardize=True, penalty_factor=None, **options):
     """Estimator with the objective of ``glmnet(..., family="multinomial", type.multinomial="grouped")``."""
     kept = converted(lambda_, alpha, penalty_factor) | {"fit_intercept": intercept, "standardize": standardize}
     return go.GroupOWLClassifier(weights="constant", **kept, **options)
+
+
+def poisson(lambda_, *, alpha=1.0, intercept=True, standardize=True, penalty_factor=None, **options):
+    """Estimator with the objective of ``glmnet(x, y, family="poisson", lambda=lambda_, alpha=alpha)``."""
+    kept = converted(lambda_, alpha, penalty_factor) | {"fit_intercept": intercept, "standardize": standardize}
+    return go.GroupOWLRegressor(weights="constant", loss="poisson", **kept, **options)
+
+
+def cox(lambda_, *, alpha=1.0, standardize=True, penalty_factor=None, **options):
+    """Estimator with the objective of ``glmnet(x, y, family="cox", lambda=lambda_, alpha=alpha)``."""
+    kept = converted(lambda_, alpha, penalty_factor) | {"standardize": standardize}
+    return go.GroupOWLCox(weights="constant", ties="breslow", **kept, **options)
 
 
 def standardized_response(Y, sample_weight=None):

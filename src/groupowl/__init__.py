@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .estimators import (
         FeatureStatus,
         FitCertificate,
+        FitSummary,
         GroupOWLClassifier,
         GroupOWLClassifierCV,
         GroupOWLCox,
@@ -39,6 +40,7 @@ __all__ = [
     "DaskDesign",
     "FeatureStatus",
     "FitCertificate",
+    "FitSummary",
     "GroupOWL",
     "GroupOWLClassifier",
     "GroupOWLClassifierCV",

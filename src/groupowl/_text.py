@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -27,6 +28,17 @@ def listed(items: Iterable[object], *, shown: int = 5, quoted: bool = True) -> s
     more = f" and {len(everything) - shown} more" if len(everything) > shown else ""
     words = (repr(item) if quoted and isinstance(item, str) else str(item) for item in everything[:shown])
     return ", ".join(words) + more
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """A number with so many significant digits, zeros at the end among them; plain where it is not huge or tiny."""
+    size = abs(float(value))
+    if size == 0.0 or not math.isfinite(size):
+        return "0" if size == 0.0 else str(float(value))
+    power = int(f"{size:.{digits - 1}e}".partition("e")[2])  # after rounding: 9.9996 has that of 10
+    if not -4 <= power < 6:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:.{max(digits - 1 - power, 0)}f}"
 
 
 def counted(number: int, noun: str) -> str:

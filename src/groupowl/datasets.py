@@ -16,7 +16,7 @@ __all__ = ["CorrelatedGroups", "make_correlated_groups"]
 
 @dataclass(frozen=True, eq=False)
 class CorrelatedGroups:
-    """What :func:`make_correlated_groups` returns.
+    """Simulated data with their true coefficients, as returned by :func:`make_correlated_groups`.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ def make_correlated_groups(
     density: float | None = None,
     random_state: int | None = None,
 ) -> CorrelatedGroups:
-    """Correlated features, of which a few groups share rows of coefficients across tasks.
+    """Simulate data with correlated features, of which a few groups have an effect on all tasks.
 
     Parameters
     ----------

@@ -47,11 +47,14 @@ def names_in_groups(names: Any, groups: Any) -> list[str]:
     return shown
 
 
-def coefficient_columns(n_columns: int, names: Any = None) -> list[str]:
-    """Names of the columns of a frame of coefficients: ``coef``, or ``coef_<target or class>`` where there are more."""
+def coefficient_columns(n_columns: int, names: Any = None, kind: str = "coef") -> list[str]:
+    """Names of the columns of a frame of coefficients: ``coef``, or ``coef_<target or class>`` where there are more.
+
+    ``kind`` takes the place of ``coef``: ``scaled`` for those on the scale of the penalty.
+    """
     if n_columns == 1:
-        return ["coef"]
-    return [f"coef_{name}" for name in (range(n_columns) if names is None else names)]
+        return [kind]
+    return [f"{kind}_{name}" for name in (range(n_columns) if names is None else names)]
 
 
 def import_pandas(what: str) -> Any:
@@ -371,11 +374,11 @@ def _resolve_factor(given: Any, n_features: int, known: list[str] | None) -> Flo
 
 
 def stack_tasks(Xs: Iterable[Any], ys: Iterable[Any], *, balance: bool = False) -> tuple[Any, ...]:
-    """Make one problem of tasks that have samples of their own: studies, populations, subjects.
+    """Combine tasks with separate samples (studies, populations, subjects) into one problem.
 
-    The samples of all tasks are stacked, and each has a target for its own task only; the others are NaN, which is
-    "not observed". A feature is then selected for all tasks or for none, though no sample is shared. Products take as
-    long as with the tasks apart.
+    The samples of all tasks are stacked, and each has a target for its own task only; the others are NaN, which means
+    "not observed". A feature is then selected for all tasks or for none, although no sample is shared. Products take
+    no longer than those of the separate tasks.
 
     Parameters
     ----------

@@ -32,6 +32,8 @@ STATUSES = ("converged", "max_steps", "gave_up", "interrupted", "no_room", "not_
 NO_ROOM = STATUSES.index("no_room")
 #: Bytes of the two largest arrays of a solve, columns and Gram matrix of a working set, at most.
 _MOST_BYTES = 2**28
+#: Samples up to which sums of the compiled certificate lose no more digits than it allows for; NumPy adds up in pieces.
+MOST_CERTIFIED_SAMPLES = 4096
 #: A thread keeps its workspace for the next solve if no more than this of it was touched.
 _KEPT_BYTES = 2**26
 # Rows of the working set of a whole fit, or as many as there are samples.
@@ -102,7 +104,7 @@ _Interrupted = ctypes.CFUNCTYPE(c_int)
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """Which kernel runs.
+    """Which kernel solves, compiled or NumPy, for which losses, and why.
 
     Attributes
     ----------
@@ -155,7 +157,7 @@ def source_stamp(folder: Path) -> str:
 
 
 def kernel_info() -> KernelInfo:
-    """Which kernel runs, with the reason where it is not the compiled one.
+    """Say which kernel solves, and the reason if it is not the compiled one.
 
     Examples
     --------
@@ -367,6 +369,7 @@ def solve(
     B_init: FloatArray | None = None,
     intercept_init: FloatArray | None = None,
     interrupted: Callable[[], bool] | None = None,
+    rescue: Callable[[Proposals], None] | None = None,
 ) -> Proposals:
     """Propose coefficients for one weight vector or for several that follow each other.
 
@@ -392,6 +395,8 @@ def solve(
         Its intercept.
     interrupted : callable, default=None
         Asked every 50 ms at most; returning True stops. What it raises is raised here, and so is what a signal raises.
+    rescue : callable, default=None
+        Gets what there is when something is raised.
     """
     library, struct = _library(), data.struct
     d, q = struct.d, struct.q
@@ -422,13 +427,14 @@ def solve(
     if intercept_init is not None:
         intercept_init = _float(intercept_init)
         task.init_intercept = _address(intercept_init)
-    n_run, memory = _called(library.go_solve, task, interrupted, struct, task, library.blas)
+    raised: list[BaseException] = []
+    n_run, memory = _called(library.go_solve, task, interrupted, raised, struct, task, library.blas)
     peak = int(integers[3 * n_lam + 1])
     if 8 * peak * (struct.n + 2 * peak) <= _KEPT_BYTES:
         _memory.kept = memory
     first = integers[2 * n_lam : 3 * n_lam + 1]
     used = int(first[n_run]) if n_run else 0
-    return Proposals(
+    found = Proposals(
         first=first,
         row=integers[3 * n_lam + 2 : 3 * n_lam + 2 + used],
         values=floats[n_lam * (q + 3) : n_lam * (q + 3) + used * q].reshape(used, q),
@@ -440,11 +446,20 @@ def solve(
         n_rows=d,
         n_run=n_run,
     )
+    if raised:
+        if rescue is not None:
+            rescue(found)
+        raise raised[0]
+    return found
 
 
-def _called(function: Any, task: Any, interrupted: Callable[[], bool] | None, *arguments: Any) -> tuple[int, Any]:
-    """What a function of the library returns, with the memory that it asked for: that of this thread, or new one."""
-    raised: list[BaseException] = []
+def _called(
+    function: Any, task: Any, interrupted: Callable[[], bool] | None, raised: list[BaseException], *arguments: Any
+) -> tuple[int, Any]:
+    """What a function of the library returns, with the memory that it asked for: that of this thread, or new one.
+
+    What was raised meanwhile, by a signal too, is put into a list.
+    """
     answers = _answers(interrupted, raised)
     next(answers)
     ask = _Interrupted(answers.__next__)
@@ -454,8 +469,6 @@ def _called(function: Any, task: Any, interrupted: Callable[[], bool] | None, *a
     if found < 0:  # it needs so many bytes
         memory = np.empty(-found, dtype=np.uint8)
         found = function(*arguments, _address(memory), len(memory))
-    if raised:
-        raise raised[0]
     return found, memory
 
 
@@ -592,7 +605,10 @@ def fit_squared(
     fit.row, fit.B, fit.intercept = _address(rows), B, intercept
     if fit_intercept:
         fit.mean, fit.center = mean, center
-    end, _memory.kept = _called(library.go_fit_squared, fit, None, fit, library.blas)
+    raised: list[BaseException] = []
+    end, _memory.kept = _called(library.go_fit_squared, fit, None, raised, fit, library.blas)
+    if raised:
+        raise raised[0]
     if end != _PROVED:
         return None
     coefficients = np.zeros((d, q))

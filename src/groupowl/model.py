@@ -178,8 +178,8 @@ def warn_unless_bounded(model: Model) -> None:
     columns = ", ".join(str(j) for j in model.unpenalized[:_SHOWN]) + ", ..." * (len(model.unpenalized) > _SHOWN)
     warnings.warn(
         f"The coefficients of the unpenalized columns (indices {columns}) have no finite optimum, or one that rounding "
-        "hides: they tell the classes of some samples apart (almost) without an error. They have grown until the "
-        "loss fell by no more than rounding, and their size means nothing else. Penalize such columns, merge rare "
+        "hides: these columns separate the classes of some samples (almost) without an error. The coefficients grew "
+        "until the loss stopped decreasing, and their size has no meaning. Penalize such columns, merge rare "
         "categories, or leave them out.",
         ConvergenceWarning,
         stacklevel=3,

@@ -224,7 +224,7 @@ class ScreenReport:
 
 
 class SafeScreener:
-    """Safe screening for any solver, ours or not: give it iterates, get certificates and rows proved zero.
+    """Safe screening for any solver: takes iterates, returns certificates and the rows that are proved zero.
 
     Any point is a valid iterate: a warm start, coefficients that are not sparse, points worse than zero. A row once
     proved zero stays so, and the best dual point seen is kept.

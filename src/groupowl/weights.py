@@ -42,7 +42,9 @@ def _ranks(n_features: int) -> FloatArray:
 
 
 def oscar(n_features: int, *, ratio: float = 1.0) -> FloatArray:
-    """OSCAR weights ``1 + ratio (d - i)/d``, divided by the first.
+    """OSCAR weights: they decrease linearly from 1 to about ``1/(1 + ratio)``.
+
+    The i-th weight is ``1 + ratio (d - i)/d``, divided by the first.
 
     Parameters
     ----------
@@ -91,12 +93,12 @@ def constant(n_features: int) -> FloatArray:
 
 
 def levels(n_features: int, counts: Any, ratios: Any) -> FloatArray:
-    """Weights that are constant on two levels, three, or more: 1 for the largest rows, less for those that follow.
+    """Weights with two or more levels: 1 for the rows with the largest norms, lower values for the rows after them.
 
-    With two or three levels SLOPE predicts nearly as well as with the best sequence of all (Zhang and Bu 2021), and
-    there are few of them to choose from. ``weights="levels"`` in the estimators with CV at the end of their names does
-    that: it stands for nine sequences, whose upper levels have 2, 10 or 30 % of the features and whose lower weights
-    are 0.9 and 0.7; lower ones predicted worse in our trials.
+    With two or three levels, SLOPE predicts nearly as well as with the best of all sequences (Zhang and Bu 2021), and
+    there are few such sequences to choose from. ``weights="levels"`` in a CV estimator chooses among nine: their upper
+    levels have 2, 10 or 30 % of the features, and their lower weights are 0.9 and 0.7. Lower weights predicted worse in
+    our experiments.
 
     Parameters
     ----------
@@ -354,7 +356,9 @@ def first_quantile(n_features: int, n_tasks: int, fdr: float) -> float:
 
 
 def chi_factors(group_sizes: Any, n_tasks: int, *, fdr: float = 0.1, n_groups: int | None = None) -> FloatArray:
-    """Factors of groups of unequal size that share false discoveries evenly: their chi quantiles at ``1 - 10 fdr/m``.
+    """Penalty factors for groups of unequal size, so that all are equally likely to be selected falsely.
+
+    The factors are chi quantiles at ``1 - 10 fdr/m``.
 
     They belong to :func:`chi` with ``group_sizes``, as ``penalty_factor`` of the columns of each group, where the
     columns of a group are orthonormal: ``group_scale="orthonormal"`` makes them so, with deviation 1.
@@ -431,6 +435,7 @@ _NAMED: dict[str, tuple[Callable[..., FloatArray], tuple[str, ...]]] = {
     "oscar": (oscar, ()),
     "linear": (linear, ()),
     "constant": (constant, ()),
+    "lasso": (constant, ()),  # what it is elsewhere: the (multi-task) lasso
     "bh": (bh, ()),
     "gaussian": (gaussian, ("n_samples",)),
     "chi": (chi, ("n_tasks",)),

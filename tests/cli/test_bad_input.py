@@ -85,16 +85,18 @@ FILES = {
     "no header": Bad("1.5,2.5,3.5\n1,2,3\n", ("the first line should hold column names, but '1.5' is a number",)),
     "binary junk": Bad(JUNK, ("is binary data",)),
     "zeros": Bad(bytes(300), ("is binary data",)),
-    "a spreadsheet": Bad(spreadsheet, ("a ZIP archive or a spreadsheet",)),
+    "a spreadsheet": Bad(spreadsheet, ("a ZIP archive or a workbook", "--format excel")),
     "a Parquet file named CSV": Bad(parquet, ("is binary data",)),
-    "compressed without a suffix": Bad(gzip.compress(GOOD.encode()), ("compressed data (name it .gz)",)),
+    "compressed without a suffix": Bad(gzip.compress(GOOD.encode()), ("is compressed data", "a name that ends in .gz")),
     "a broken gz": Bad(gzip.compress(GOOD.encode())[:-20], ("cannot be read as a CSV file",), name="t.csv.gz"),
     "no gz at all": Bad(GOOD, ("t.csv.gz",), name="t.csv.gz"),
     "UTF-16": Bad(
         GOOD.encode("utf-16"),
-        ("is UTF-16 or UTF-32 text, not UTF-8 text with cells between separators. Save it as CSV in UTF-8",),
+        ("is UTF-16 or UTF-32 text, not UTF-8 text with cells between separators. Use --encoding utf-16",),
     ),
-    "Latin-1 in the header": Bad("größe,y\n1,2\n".encode("latin-1"), ("is not UTF-8 text: byte 0xf6 in line 1",)),
+    "Latin-1 in the header": Bad(
+        "größe,y\n1,2\n".encode("latin-1"), ("is not UTF-8 text: byte 0xf6 in line 1", "--encoding cp1252")
+    ),
     "Latin-1 in a cell": Bad(
         ("a,n,y\n" + "1,x,2\n" * 40 + "1,ö,2\n").encode("latin-1"), ("is not UTF-8 text: byte 0xf6",)
     ),
@@ -105,7 +107,7 @@ FILES = {
     "cut off": Bad(GOOD[:-5], ("row 12 below the header has 2 cells", "cut off")),
     "an open quotation mark": Bad(GOOD + '1,"2,3\n4,5,6\n', ("row 13",)),
     "one column": Bad("y\n1\n2\n", ("has no column left that is a feature",)),
-    "another separator": Bad(GOOD.replace(",", "|"), ("has no column 'y'",)),
+    "another separator": Bad(GOOD.replace(",", "|"), ("has no column 'y'", "one column, 'a|b|y': give --sep '|' if")),
     "a word among numbers": Bad(
         GOOD + "1,two,3\n", ("feature with 'two' in row 13 (below the header) of column 'b' (column 2)", "--drop")
     ),
@@ -123,15 +125,40 @@ FILES = {
     ),
     "a decimal comma": Bad(
         "a;b;y\n1,5;2;3\n2,5;3;4\n",
-        ("'1,5' in row 1", "decimal point, a plain minus and nothing between thousands. Encode"),
+        ("'1,5' in row 1", "Use --decimal , if that is how numbers are written. Encode"),
     ),
-    "a date": Bad("a,b,y\n1,2020-01-31,3\n2,2020-02-01,1\n", ("2020-01-31", "which is no number")),
+    "a date": Bad("a,b,y\n1,2020-01-31,3\n2,2020-02-01,1\n", ("2020-01-31", "Dates are no numbers: count days")),
+    "a point for a gap": Bad("a,b,y\n1,.,3\n2,4,1\n", ("'.' in row 1", "Use --na . if that is a missing value")),
+    "a word for a gap": Bad("a,b,y\n1,missing,3\n2,4,1\n", ("Use --na missing if that is a missing value",)),
+    "a percentage": Bad("a,b,y\n1,5%,3\n2,6%,1\n", ("'5%' in row 1", "Write numbers without units")),
+    "spaces between cells": Bad("a b y\n1 2 3\n2 3 4\n", ("give --sep space if",)),
+    "samples from the first line": Bad("0.5,1,2\n1.5,2,3\n", ("Use --no-header if it has none",)),
+    "a sheet of a text": Bad(
+        GOOD, ("--sheet is for Excel workbooks", "Leave it out"), arguments=("-t", "y", "--sheet", "2")
+    ),
+    "marks of a Parquet file": Bad(
+        parquet, ("--sep is for text files",), name="t.parquet", arguments=("-t", "y", "--sep", "tab")
+    ),
+    "an unknown encoding": Bad(
+        GOOD,
+        ("--encoding must be an encoding",),
+        arguments=("-t", "y", "--encoding", "klingon"),
+        code=2,
+    ),
+    "two characters between cells": Bad(
+        GOOD, ("--sep must be one character, or tab",), arguments=("-t", "y", "--sep", "||"), code=2
+    ),
+    "the same mark twice": Bad(
+        GOOD, ("--decimal and --thousands are both ','",), arguments=("-t", "y", "--decimal", ",", "--thousands", ",")
+    ),
+    "an old workbook": Bad(JUNK, ("Save it as .xlsx or CSV",), name="t.xls"),
+    "a file of R": Bad(JUNK, ("In R, write.csv(",), name="t.rds"),
+    "a broken workbook": Bad(JUNK, ("cannot be read as a workbook of Excel",), name="t.xlsx"),
     "gaps": Bad(
         GOOD + ",NA,3\n,1,2\n",
         (
             "has 3 missing values in 2 feature columns: 'a' (2), 'b' (1)",
-            "Fill them in",
-            "pandas.read_csv('{file}', na_values='?').dropna().to_csv('clean.csv', index=False) removes the samples.",
+            "Use --missing mean or median to fill them in, --missing drop to leave those samples out, or --drop",
         ),
     ),
     "no target at all": Bad("a,b,y\n1,2,\n2,1,\n", ("no sample has a target. Check --targets",)),
@@ -151,7 +178,7 @@ FILES = {
     "fractions as classes": Bad(
         GOOD, ("has fractions such as",), arguments=("--targets", "y", "--task", "classification")
     ),
-    "an unknown suffix": Bad(GOOD, ("the suffix '.data' says no format",), name="t.data"),
+    "an unknown suffix": Bad(GOOD, ("the suffix '.table' says no format",), name="t.table"),
     "no suffix": Bad(GOOD, ("says no format",), name="t"),
     "a matrix without names": Bad(JUNK, ("t.h5",), name="t.h5"),
     "TSV with commas": Bad(GOOD, ("has no column 'y'",), name="t.tsv"),
@@ -267,11 +294,13 @@ OPTIONS = {
     ),
     "a class of one sample": Bad(
         CLASSES + "1,2,w\n",
-        ("--test-size 0.5 is no good here: The least populated class", "or leave --test-size out"),
+        ("--test-size 0.5 cannot be used here: The least populated class", "or leave --test-size out"),
         arguments=("--targets", "y", "--test-size", 0.5),
     ),
     "a share without some classes": Bad(
-        CLASSES, ("--test-size 0.05 is no good here", ". Use another share"), arguments=("-t", "y", "--test-size", 0.05)
+        CLASSES,
+        ("--test-size 0.05 cannot be used here", ". Use another share"),
+        arguments=("-t", "y", "--test-size", 0.05),
     ),
     "a share without samples": Bad(GOOD, ("--test-size 0.99",), arguments=("--targets", "y", "--test-size", 0.99)),
     "no number for alpha": Bad(

@@ -151,7 +151,7 @@ def test_demo_module(run, tmp_path):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Group OWL regression: built-in data" in page
     assert "<dt>Seed</dt><dd>0</dd>" in page
-    assert "The model, in Python (seed 0):" in page
+    assert "The model, in Python (seed 0);" in page
     lines = [line.split() for line in result.output.splitlines()]
     headings = ["solver", "screening", "(s)", "passes", "gap", "kept", "selected", "speed-up"]
     assert lines.count(headings) == 2

@@ -551,17 +551,43 @@ def test_clusters_are_counted_in_words(run, tmp_path):
     x = [float(i * i % 11) for i in range(20)]
     path = write_csv(tmp_path / "t.csv", {"a": x, "b": x[::-1], "y": x})
     facts = run("fit", path, "--targets", "y", "--drop", "b").out
-    assert "Selected features  1 in 1 cluster " in facts
+    assert "Selected features  1 feature " in facts
+
+
+def test_nothing_tied_is_a_sentence(run, tmp_path):
+    x = [float(i * i % 11) for i in range(20)]
+    y = [a - 0.5 * b for a, b in zip(x, x[3:] + x[:3], strict=True)]
+    path = write_csv(tmp_path / "t.csv", {"a": x, "b": x[3:] + x[:3], "y": y})
+    said = " ".join(run("fit", path, "--targets", "y", "--weights", "constant").out.split())
+    assert "2 features, nothing is tied: all differ in size. Weights that fall faster tie more, such as linear" in said
 
 
 @pytest.mark.parametrize("options", [[], ["--standardize"]])
-def test_unequal_norms_in_a_cluster_are_explained(run, tmp_path, options):
-    """Of two features that differ by their unit only."""
+def test_tables_have_both_scales(run, tmp_path, options):
+    """Of two features that differ by their unit only, in the terminal, in the file, and for programs."""
     x = [float(i * i % 11) for i in range(20)]
-    path = write_csv(tmp_path / "t.csv", {"a": x, "b": [2.0 * value for value in x], "y": x})
-    ran = run("fit", path, "--targets", "y", "--weights", "linear", *options)
-    assert ("2 in 1 cluster " in ran.out) is bool(options)
-    assert ("by norm per standard deviation, equal in each" in " ".join(ran.out.split())) is bool(options)
+    path = write_csv(tmp_path / "t.csv", {"a": x, "b": [2000.0 * value for value in x], "y": x})
+    command = ("fit", path, "--targets", "y", "--weights", "linear", "--alpha", "0.1", *options)
+    ran = run(*command, "--out", tmp_path / "m")
+    assert ("2 features in 1 cluster " in ran.out) is bool(options)
+    assert ("Scaled means per standard deviation, as the penalty sees it" in " ".join(ran.out.split())) is bool(options)
+    table = pd.read_csv(tmp_path / "m" / "coefficients.csv", index_col="feature")
+    selected = json.loads(run(*command, "--json").out)["selected"]
+    if not options:
+        assert list(table.columns) == ["cluster", "norm", "state", "coef"]
+        assert all(set(item) == {"feature", "cluster", "norm", "coef"} for item in selected)
+        return
+    assert list(table.columns) == ["cluster", "norm", "scaled_norm", "state", "coef", "scaled"]
+    assert table.loc["a", "scaled"] == pytest.approx(table.loc["b", "scaled"], rel=1e-9)
+    assert table.loc["a", "coef"] == pytest.approx(2000.0 * table.loc["b", "coef"], rel=1e-9)
+    assert table.loc["a", "scaled"] == pytest.approx(np.std(x) * table.loc["a", "coef"], rel=1e-9)
+    assert np.isnan(table.loc["(intercept)", "scaled"])
+    for item in selected:
+        for name in ("norm", "scaled_norm", "coef", "scaled"):
+            assert item[name] == pytest.approx(table.loc[item["feature"], name], rel=1e-9)
+    shown = {cells[0]: cells[1:] for cells in map(str.split, ran.out.splitlines()) if cells[:1] in (["a"], ["b"])}
+    assert float(shown["b"][2]) == pytest.approx(table.loc["b", "coef"], rel=5e-4)
+    assert shown["a"][1] == shown["b"][1]
 
 
 def test_gaps_in_a_file_that_stays_on_disk(run, train, data, tmp_path, monkeypatch):
@@ -573,7 +599,7 @@ def test_gaps_in_a_file_that_stays_on_disk(run, train, data, tmp_path, monkeypat
     ran = run("fit", tmp_path / "x.npy", "--targets-from", train, "--targets", "y1", "--out", tmp_path / "m")
     assert ran.code == 1
     assert "has 1 NaN or infinite entry in column 'x3'" in ran.message
-    assert ran.message.endswith("leave columns out with --drop.")
+    assert ran.message.endswith("or --drop to leave columns out.")
     assert not (tmp_path / "m").exists()
     arguments = ("fit", tmp_path / "x.npy", "--targets-from", train, "--targets", "y1", "--drop", "x3")
     assert run(*arguments, "--out", tmp_path / "m", "-q").code == 0

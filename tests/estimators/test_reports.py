@@ -179,24 +179,22 @@ def test_the_summary_is_one_page(settings, capsys):
     assert largest in lines[9]
 
 
-PER_UNIT = (
-    "Norms are per unit of a feature; the order is that of clusters, by norm per standard deviation, equal in each."
-)
-RELAXED = "Norms are of the relaxed fit; the order is that of clusters, by penalized norm"
+SCALED = "Scaled means per standard deviation, as the penalty sees it"
+RELAXED = "Sizes are those of the relaxed fit; order and clusters are those of the penalized fit."
 
 
 @pytest.mark.parametrize("weights", ["linear", "constant"])
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"standardize": True}, PER_UNIT),
-        ({"relaxed": True}, f"{RELAXED}, equal in each."),
-        ({"standardize": True, "relaxed": True}, f"{RELAXED} per standard deviation, equal in each."),
-        ({}, None),
+        ({"standardize": True}, f"{SCALED}; features of one cluster have equal norms there."),
+        ({"relaxed": True}, RELAXED),
+        ({"standardize": True, "relaxed": True}, f"{SCALED}. {RELAXED}"),
+        ({}, ""),
     ],
 )
-def test_the_summary_says_why_norms_do_not_fall(settings, words, weights):
-    """Whether or not features share a cluster; nothing where the norms are those that the penalty sees."""
+def test_the_summary_says_what_sizes_are(settings, words, weights):
+    """Those as the penalty sees them fall and are equal in a cluster, but for relaxed fits; others need words."""
     X, Y = regression_data()
     X = X * np.linspace(1.0, 3.0, X.shape[1])
     model = GroupOWLRegressor(weights=weights, **settings).fit(X, Y)
@@ -204,19 +202,24 @@ def test_the_summary_says_why_norms_do_not_fall(settings, words, weights):
     assert (sizes.max() > 1) == (weights == "linear")
     members = model.clusters_ == np.argmax(sizes) + 1
     norms = np.linalg.norm(model.coef_[:, members], axis=0)
-    assert np.allclose(norms, norms[0]) == (words is None or weights == "constant")
-    falls = (np.diff(model.coef_frame(sort=True)["norm"]) <= 1e-9).all()
-    assert falls == (words is None)
+    assert np.allclose(norms, norms[0]) == (not settings or weights == "constant")
+    frame = model.coef_frame(sort=True)
+    assert (np.diff(frame["norm"]) <= 1e-9).all() == (not settings)
+    scaled = frame["scaled_norm" if "standardize" in settings else "norm"]
+    assert (np.diff(scaled) <= 1e-9).all() == ("relaxed" not in settings)
     text = summary_text(model)
-    assert ("Norms are" in text) == (words is not None)
-    assert words is None or words in text
+    assert " ".join(text.split()).endswith(words)
+    assert ("Scaled means" in text, "Sizes are" in text) == ("standardize" in settings, "relaxed" in settings)
     assert max(len(line) for line in text.splitlines()) <= 120
 
 
 @pytest.mark.parametrize("settings", [{"standardize": True}, {"relaxed": True}])
-def test_norms_of_unpenalized_features_alone_need_no_words(settings):
+def test_sizes_of_unpenalized_features_alone_need_no_words_on_clusters(settings):
     X, Y = regression_data()
-    assert "Norms are" not in summary_text(GroupOWLRegressor(1e3, unpenalized=[2], **settings).fit(X, Y))
+    text = summary_text(GroupOWLRegressor(1e3, unpenalized=[2], **settings).fit(X, Y))
+    assert "Sizes are" not in text
+    assert "of one cluster" not in text
+    assert (f"{SCALED}." in text) == ("standardize" in settings)
 
 
 def test_the_summary_says_why_the_solve_ended():

@@ -335,7 +335,10 @@ def test_summary_says_what_is_promised(capsys):
     text = capsys.readouterr().out
     assert "promise    The false discovery rate" in text
     assert "is at most 0.3." in text
-    assert "assumes    Samples of the features are independent and follow a normal law with a covariance as" in text
+    assert (
+        "assumes    Samples of the features are independent and follow a normal distribution with a covariance as"
+        in text
+    )
     assert "of 24 selected" in text
     KnockoffSelector(0.3, random_state=0, verbose=1, n_repeats=2).fit(X, Y)
     assert "draw 2 of 2" in capsys.readouterr().err

@@ -118,7 +118,7 @@ def test_summary_and_table(capsys):
     selector.summary()
     text = capsys.readouterr().out
     assert f"features   {selector.support_.sum()} of 150 selected" in text
-    assert "10% of them false on the average, if columns are independent" in text
+    assert "10% of them false on average, if columns are independent" in text
     frame = selector.to_frame(sort=True)
     assert frame.score.is_monotonic_decreasing
     assert frame.selected.sum() == selector.support_.sum()

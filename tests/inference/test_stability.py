@@ -331,13 +331,13 @@ def test_progress(capsys):
 
 def test_a_line_on_a_terminal_is_rewritten(capsys, monkeypatch):
     line = Line("work", True)
-    monkeypatch.setattr(line, "is_terminal", True)
+    monkeypatch.setattr(line.line, "is_rewritten", True)
     line.begin(2, 0)
     line.advance()
     line.advance()
     line.close()
     printed = capsys.readouterr().err
-    assert printed.startswith("\rwork: 2 of 2 pairs")
+    assert printed.startswith("\r100 % work: 2 of 2 pairs")
     assert printed.endswith("\n")
 
 
@@ -444,7 +444,7 @@ def test_summary(capsys):
     selector().fit(X, Y).summary()
     page = capsys.readouterr().out
     assert "expected number of false selections is at most" in page
-    assert "falls off without bumps" in page
+    assert "has an r-concave distribution" in page
     selector(method="integrated").fit(X, Y).summary()
     assert "as if these were independent" in capsys.readouterr().out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import kernel_support
 import numpy as np
@@ -110,3 +111,19 @@ def compare(problem, data, lam, B):
     np.testing.assert_allclose(abs(found.scale) * found.correlations, expected.correlations, rtol=1e-9, atol=slack)
     np.testing.assert_allclose(found.theta, residual.theta, rtol=1e-9, atol=1e-13 * residual.reach)
     np.testing.assert_allclose(found.products, residual.products, rtol=1e-9, atol=slack)
+
+
+@pytest.mark.parametrize("shape", [(1, 60_000), (60_000, 1)])
+@pytest.mark.parametrize("weights", ["constant", "oscar"])
+def test_long_sums_keep_their_digits(shape, weights):
+    """Sums of tied coefficients, or of equal samples, lose no more digits than the certificate allows for."""
+    n, d = shape
+    X = np.random.default_rng(0).integers(1, 4, shape).astype(float)
+    Y, B = np.full((n, 1), 0.3), np.full((d, 1), 0.1)
+    lam = 0.7 * getattr(go.weights, weights)(d)
+    residuals = (Fraction(0.3) - Fraction(0.1) * int(row.sum()) for row in X)
+    exact = sum(r * r for r in residuals) / 2 + Fraction(0.1) * sum(map(Fraction, lam))
+    problem, data = build_problem(X, Y, lam), kernel.KernelData(X, Y)
+    certifier = kernel_support.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
+    for certificate in (certifier.certify(lam, B), problem.certify(B)):
+        assert abs(Fraction(certificate.primal) - exact) <= certificate.rounding

@@ -22,7 +22,7 @@ from groupowl.plotting import (
     ConvergenceDisplay,
     CrossValidationDisplay,
 )
-from groupowl.plotting.style import FAINT, shortened_names
+from groupowl.plotting.style import CHOSEN, FAINT, new_axes, shortened_names
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -255,12 +255,70 @@ def test_path_of_two_classes_shows_the_size_of_their_coefficient(binary):
     np.testing.assert_allclose(display.norms, expected[:, display.features], rtol=1e-12)
 
 
+def test_the_path_of_one_target_has_signs():
+    X = np.random.default_rng(0).standard_normal((50, 6))
+    y = X @ np.array([2.0, -1.0, 0.5, 0.0, 0.0, 0.0])
+    path = go.group_owl_path(X, y, alphas=8)
+    display = CoefficientPathDisplay.from_result(path, ax=small_axes())
+    np.testing.assert_array_equal(display.values, path.coefs[0][display.features].T)
+    np.testing.assert_array_equal(display.lines_[1].get_ydata(), path.coefs[0, display.features[1]])
+    low, high = display.ax_.get_ylim()
+    assert low < path.coefs.min() < 0.0 < path.coefs.max() < high
+    assert display.ax_.get_ylabel() == "coefficient"
+    scaled = go.group_owl_path(X * 3.0, y, alphas=8, standardize=True)
+    display = CoefficientPathDisplay.from_result(scaled, ax=small_axes())
+    np.testing.assert_array_equal(display.values, scaled.scaled_coefs[0][display.features].T)
+    assert display.ax_.get_ylabel() == "coefficient, scaled as the penalty sees it"
+
+
+def test_lines_of_equal_size_on_both_sides_of_zero_have_names_of_their_own():
+    ends = np.array([[0.0, 0.0, 0.0], [2.0, -2.0, 2.0]])
+    display = CoefficientPathDisplay(
+        np.array([1.0, 0.1]), np.abs(ends), np.arange(3), list("abc"), np.zeros(3, dtype=bool), coefficients=ends
+    ).plot()
+    assert [label.get_text() for label in display.labels_] == ["a (+1 tied)", "b"]
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_unpenalized_lines_do_not_set_the_axis(is_signed):
+    ends = np.array([[-50.0, 0.0, 0.0], [-60.0, 2.0, 1.0]])
+    signed = {"coefficients": ends} if is_signed else {}
+    free = np.array([True, False, False])
+    display = CoefficientPathDisplay(
+        np.array([1.0, 0.1]), np.abs(ends), np.arange(3), ["age", "b", "c"], free, **signed
+    ).plot()
+    low, high = display.ax_.get_ylim()
+    assert low == 0.0
+    assert 2.0 < high < 4.0
+    assert [label.get_text() for label in display.labels_] == ["b", "c"]
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == ["not penalized (age beyond the axis)"]
+
+
+def test_no_two_names_share_a_color():
+    """More names than colors: still one each, for the line and its name, and none that of the chosen alpha."""
+    n_lines = 25
+    norms = np.stack([np.zeros(n_lines), np.linspace(1.0, 50.0, n_lines)])
+    names = [f"f{k}" for k in range(n_lines)]
+    display = CoefficientPathDisplay(
+        np.array([1.0, 0.1]), norms, np.arange(n_lines), names, np.zeros(n_lines, dtype=bool), 0.1
+    )
+    display.plot(ax=new_axes(figsize=(6.0, 9.0)))
+    assert len(display.labels_) > 20
+    colors = {label.get_text(): label.get_color() for label in display.labels_}
+    assert len(set(colors.values())) == len(colors)
+    assert CHOSEN["color"] not in colors.values()
+    for line, name in zip(display.lines_, names, strict=True):
+        assert line.get_color() == colors.get(name, FAINT)
+
+
 def test_names_go_to_the_largest_norms_and_the_rest_is_grey(paths):
     display = CoefficientPathDisplay.from_result(paths["plain"], max_labels=3, ax=small_axes())
     order = np.argsort(-display.norms[-1], kind="stable")
     named = [label.get_text().partition(" (")[0] for label in display.labels_]
     assert len(named) == 3
-    assert named[0] == display.feature_names[order[0]]
+    inside = [k for k in order if not display.unpenalized[k] or display.norms[-1, k] <= display.ax_.get_ylim()[1]]
+    assert named[0] == display.feature_names[inside[0]]
     colored = [
         name for name, line in zip(display.feature_names, display.lines_, strict=True) if line.get_color() != FAINT
     ]
@@ -286,7 +344,9 @@ def test_unpenalized_features_stand_out(paths, regressors):
     path = CoefficientPathDisplay.from_result(paths["plain"], ax=small_axes())
     dashed = [line.get_label() for line in path.lines_ if line.is_dashed()]
     assert dashed == ["x2"]
-    assert "not penalized" in [text.get_text() for text in path.ax_.get_legend().get_texts()]
+    is_beyond = path.norms[:, path.unpenalized].max() > path.norms[:, ~path.unpenalized].max()
+    name = "not penalized (x2 beyond the axis)" if is_beyond else "not penalized"
+    assert name in [text.get_text() for text in path.ax_.get_legend().get_texts()]
     cluster = ClusterDisplay.from_estimator(regressors["plain", 3], ax=small_axes())
     assert cluster.feature_names[0] == "x2"
     assert [bool(bar.get_hatch()) for bar in cluster.bars_] == [True] + [False] * (len(cluster.bars_) - 1)

@@ -12,7 +12,7 @@ import groupowl as go
 from browser_support import MISSING, SECONDS, running
 from groupowl.report import render_report, write_report
 from groupowl.report.page import SHOWN_ROWS
-from report_support import HOSTILE, Page, classified, contents_of, cross_validated, full_path
+from report_support import HOSTILE, Page, classified, contents_of, cross_validated, full_path, sparse_data
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
@@ -197,7 +197,8 @@ def test_pointing_at_a_line_shows_its_name(report, kind, request):
     assert tip.is_displayed()
     name, place, *_ = report.texts("#path-plot .tip > div")
     assert name in [data["names"][r] for r in data["legend"][0]]
-    assert place.startswith(f"alpha {plain(contents.path.alphas[-1])}: norm ")
+    what = "coefficient" if contents.n_targets == 1 else "norm"
+    assert place.startswith(f"alpha {plain(contents.path.alphas[-1])}: {what} ")
     assert report.boxes("#path-plot .highlight")[0][0] > 20
     report.point_at(0.5, 0.5, "h1")
     assert not tip.is_displayed()
@@ -288,6 +289,20 @@ def test_headings_sort_by_click_and_by_keyboard(report, kind, request):
     report.click("#features thead th:first-child button")
     numbers = [int(name.lower().removeprefix("gene ")) for name in report.column(1)]
     assert numbers == sorted(numbers)  # gene 2 before gene 10
+
+
+def test_coefficients_of_the_table_on_both_scales(report, folder):
+    """A box turns those on the scale of X into those that the penalty sees, and back."""
+    X, Y = sparse_data()
+    model = go.GroupOWLRegressorCV(alphas=8, cv=2, standardize=True).fit(X * np.geomspace(1e-3, 1e3, 12), Y)
+    write_report(folder / "scaled.html", contents_of(model, model.path_))
+    report.open(folder / "scaled.html")
+    shown = [int(name.removeprefix("gene ")) for name in report.column(1)]
+    for coef in (model.coef_, model.scaled_coef_, model.coef_):
+        values = [float(text.replace("\N{MINUS SIGN}", "-")) for text in report.texts("#features tbody td:last-child")]
+        np.testing.assert_allclose(values, coef[-1, shown], rtol=6e-4)
+        report.click("#scaled")
+    assert report.complaints() == []
 
 
 def test_search_and_slider_filter_the_table(report, small):

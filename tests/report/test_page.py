@@ -6,11 +6,14 @@ import re
 import sys
 import warnings
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 import groupowl as go
 from estimator_support import regression_data
@@ -19,7 +22,7 @@ from groupowl.estimators.fit_summary import NOT_PROVED, PROVED_ZERO
 from groupowl.plotting import SurvivalDisplay
 from groupowl.report import page as page_module
 from groupowl.report import render_report, write_report
-from groupowl.report.page import SHOWN_ROWS, decimals_of, fixed, number
+from groupowl.report.page import SHOWN_ROWS, cell, number
 from report_support import HOSTILE, Page, classified, contents_of, cross_validated, full_path, names_of, sparse_data
 
 
@@ -135,7 +138,7 @@ def test_scripts_get_the_path(kind):
     path = fitted.path_
     found = Page(render_report(contents_of(None, path))).data["path"]
     norms, clusters = norms_from(found)
-    expected = np.linalg.norm(path.coefs, axis=0).T
+    expected = path.coefs[0].T if path.n_targets == 1 else np.linalg.norm(path.coefs, axis=0).T
     ever = np.flatnonzero(expected.any(axis=0))
     assert found["features"] == ever.tolist()
     np.testing.assert_allclose(norms, expected[:, ever], rtol=1e-5, atol=0.0)
@@ -204,14 +207,14 @@ def test_facts_scores_notes_and_command_are_on_the_page(model):
     assert "NO BETTER" not in text  # two numbers do not say which is better
     assert "Twelve rows were left out." in text
     assert "groupowl cv 'my file.csv' --targets y1,y2" in text
-    assert "GroupOWLRegressorCV(alphas=12, cv=3, eps=0.05)" in text
+    assert "model = go.GroupOWLRegressorCV( alphas=12, cv=3, eps=0.05, )" in " ".join(text.split())
     assert f"groupowl {go.__version__}" in text
 
 
 def test_the_certificate_is_put_into_words(model):
     certificate = model.certificate()
     text = Page(render_report(contents_of(model, model.path_))).text
-    assert f"the objective {number(certificate.objective, 8)}" in text
+    assert f"The objective of the fit is {number(certificate.objective, 8)}. It is above" in text
     assert f"which is {number(certificate.gap, 3)}, or {number(certificate.gap / certificate.objective, 2)} of" in text
     assert "The gap meets the tolerance of 1e-6" in text
     if certificate.counts[PROVED_ZERO]:
@@ -267,7 +270,9 @@ def test_a_fit_that_is_not_converged_says_so():
 def test_nothing_selected():
     X, Y = regression_data()
     page = Page(render_report(contents_of(go.GroupOWLRegressor(alpha=1e6).fit(X, Y))))
-    assert "no feature is in the model" in page.text
+    assert (
+        "No feature is in the model for target 0, target 1 and target 2, at alpha 1e+6. All 30 are proved" in page.text
+    )
     assert "No feature is selected at this alpha." in page.text
     assert page.data["table"] is None
     assert "features" not in [attrs.get("id") for _, attrs in page.tags]
@@ -316,7 +321,7 @@ def test_classes_go_by_their_labels_or_by_names_of_your_own(names):
     shown = [attrs["title"] for tag, attrs in page.tags if tag == "th" and attrs.get("class") == "coefficient"]
     expected = ["ash", "beech", "oak"] if len(names) == 1 else names
     assert shown == [f"coefficient: {name}" for name in expected]
-    assert "3 classes" in page.text
+    assert f"for telling {expected[0]}, {expected[1]} and {expected[2]} apart" in page.text
 
 
 def test_unpenalized_features_have_no_cluster():
@@ -325,7 +330,7 @@ def test_unpenalized_features_have_no_cluster():
     row = page.data["table"]["features"].index(5)
     assert page.data["table"]["columns"][0]["values"][row] == 0
     assert [page.data["path"]["features"][r] for r in page.data["path"]["free"]] == [5]
-    assert "1 unpenalized are in the model" in page.text
+    assert "of 12 features are in the model, 1 of them without penalty" in page.text
 
 
 def test_a_relaxed_fit_shows_relaxed_coefficients_and_the_penalized_path():
@@ -354,7 +359,170 @@ def test_clusters_list_the_features_that_share_a_norm():
 
 def test_each_feature_alone():
     fitted = cross_validated(weights="constant")
-    assert "Each feature in the model is a cluster of its own." in Page(render_report(contents_of(fitted))).text
+    text = Page(render_report(contents_of(fitted))).text
+    assert "3 features, nothing is tied: all differ in size. Weights that fall faster tie more, such as linear" in text
+
+
+# What matters ----------------------------------------------------------------------------------------------
+
+
+def lead(page):
+    return page.text.split("What matters")[0]
+
+
+def test_the_page_begins_with_what_matters_for_what_and_how_sure(model):
+    """The strongest features by name, the targets, the folds, the first score; facts come after all results."""
+    contents = contents_of(model, model.path_)
+    page = Page(render_report(contents))
+    strongest = model.coef_frame(sort=True)["feature"][:3]
+    first, second, third = (f"gene {j}" for j in strongest)
+    words = lead(page)
+    assert f"{first}, {second} and {third} matter most for target 0 and target 1: 5 of 12 features are in" in words
+    assert (model.selection_frequency_[model.get_support()] == 3).all()
+    assert "All of them were selected in each of the 3 folds." in words
+    assert "Mean squared error, held out: 0.25, without features 1.5." in words
+    ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
+    assert ids == ["strongest", "scores", "path", "choice", "table", "clusters", "proof", "facts", "again"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ([3, 3], "All of them were selected in each of the 3 folds."),
+        ([3, 1, 2], "1 of the 3 was selected in each of the 3 folds, 1 in fewer than half."),
+        ([2, 2], "None of the 2 were selected in each of the 3 folds."),
+        ([2], "It was selected in 2 of 3 folds."),
+    ],
+)
+def test_folds_in_words(counts, words):
+    assert page_module._stability_text(np.array(counts), 3) == words
+
+
+def test_one_fit_does_not_say_how_sure_it_is():
+    assert "One fit does not tell how sure that is" in lead(
+        Page(render_report(contents_of(go.GroupOWLRegressor().fit(*sparse_data()))))
+    )
+
+
+def bars_of(html):
+    """Name, left end, width and value of each bar of the first picture."""
+    part = html[html.index('<section id="strongest">') : html.index('<section id="scores">')]
+    found = re.findall(
+        r'<th scope="row"><div>(.*?)</div>.*?margin-left:([\d.]+)%;width:([\d.]+)%.*?class="size">(.*?)</td>',
+        part,
+        re.S,
+    )
+    return [(name, float(left), float(width), float(value)) for name, left, width, value in found]
+
+
+def test_bars_of_one_target_have_signs_and_ranks_on_the_scale_of_the_penalty():
+    X, Y = sparse_data(q=1)
+    X, Y = X * np.geomspace(1e-3, 1e3, 12), Y - 5.0 * X[:, 5:6] + 4.0 * X[:, 8:9]
+    fitted = go.GroupOWLRegressorCV(alphas=8, cv=2, standardize=True).fit(X, Y[:, 0])
+    bars = bars_of(render_report(contents_of(fitted)))
+    frame = fitted.coef_frame(sort=True)
+    frame = frame[frame["cluster"] > 0][:12]
+    assert [bar[0] for bar in bars] == [f"gene {j}" for j in frame["feature"]]
+    values = np.array([bar[3] for bar in bars])
+    np.testing.assert_allclose(values, frame["scaled"], rtol=5e-4)
+    assert (values < 0.0).any()
+    assert (values > 0.0).any()
+    widths = 50.0 * np.abs(values) / np.abs(values).max()
+    np.testing.assert_allclose([bar[2] for bar in bars], widths, atol=0.11)
+    np.testing.assert_allclose([bar[1] for bar in bars], np.where(values < 0.0, 50.0 - widths, 50.0), atol=0.11)
+
+
+def test_unpenalized_features_come_last_and_do_not_set_the_axis():
+    """Neither of the bars, nor of the path."""
+    X, Y = sparse_data(q=1)
+    Y = Y + 100.0 * X[:, [11]]
+    fitted = go.GroupOWLRegressorCV(alphas=8, cv=2, unpenalized=[11]).fit(X, Y[:, 0])
+    html = render_report(contents_of(fitted, fitted.path_))
+    bars, data = bars_of(html), Page(html).data
+    assert bars[-1][0] == "gene 11"
+    assert bars[-1][3] > 50.0 * max(abs(bar[3]) for bar in bars[:-1])
+    assert max(bar[2] for bar in bars) == bars[-1][2]
+    assert bars[0][2] == bars[-1][2]
+    assert data["table"]["features"][-1] == 11
+    penalized = fitted.path_.coefs[0][:11]
+    assert data["path"]["low"] == pytest.approx(min(penalized.min(), 0.0), rel=1e-5)
+    assert data["path"]["high"] == pytest.approx(penalized.max(), rel=1e-5)
+
+
+def test_cells_say_for_which_target():
+    fitted = cross_validated(standardize=True)
+    html = render_report(contents_of(fitted))
+    cells = re.findall(r'<td class="entry( below)?" style="--share:(\d+)%">(.*?)</td>', html)
+    shown = fitted.coef_frame(sort=True)
+    shown = shown[shown["scaled_norm"] > 0.0].filter(regex="^scaled_\\d").to_numpy().ravel()
+    np.testing.assert_allclose([float(value) for *_, value in cells], shown, rtol=5e-4)
+    assert [bool(below) for below, *_ in cells] == (shown < 0.0).tolist()
+    many = cross_validated(q=11)
+    assert "entry" not in render_report(contents_of(many)).split("<body>")[1].split("<script")[0]
+
+
+def test_the_table_and_the_path_have_both_scales():
+    X, Y = sparse_data()
+    fitted = go.GroupOWLRegressorCV(alphas=8, cv=2, standardize=True).fit(X * np.geomspace(1e-3, 1e3, 12), Y)
+    page = Page(render_report(contents_of(fitted, fitted.path_)))
+    table, features = page.data["table"], page.data["table"]["features"]
+    frame = fitted.coef_frame().loc[features]
+    values = [np.array(column["values"]) for column in table["columns"]]
+    np.testing.assert_allclose(values[1], frame["scaled_norm"], rtol=1e-5)
+    np.testing.assert_allclose(values[2], frame["norm"], rtol=1e-5)
+    np.testing.assert_allclose(values[-1], frame["coef_1"], rtol=1e-5)
+    np.testing.assert_allclose(table["columns"][-1]["scaled"], frame["scaled_1"], rtol=1e-5)
+    assert "scaled" in [attrs.get("id") for _, attrs in page.tags]
+    norms = norms_from(page.data["path"])[0]
+    expected = np.linalg.norm(fitted.path_.scaled_coefs, axis=0)[page.data["path"]["features"]].T
+    np.testing.assert_allclose(norms, expected, rtol=1e-4, atol=1e-4 * expected.max())
+    assert page.data["path"]["label"] == "scaled norm"
+    one = go.GroupOWLRegressor(standardize=True).fit(X, Y[:, 0])
+    page = Page(render_report(contents_of(one)))
+    scaled = [np.array(column["values"]) for column in page.data["table"]["columns"]][1]
+    np.testing.assert_allclose(scaled, one.scaled_coef_[page.data["table"]["features"]], rtol=1e-5)
+    assert "scaled" not in [attrs.get("id") for _, attrs in page.tags]
+
+
+# Python ----------------------------------------------------------------------------------------------------
+
+MODELS = [
+    go.GroupOWLRegressor(),
+    go.GroupOWLRegressor(
+        0.5, weights=np.linspace(1.0, 0.5, 11), feature_groups={'a\'s "b"': [0, 1]}, group_scale="none"
+    ),
+    go.GroupOWLRegressorCV(alphas=4, cv=KFold(3, shuffle=True, random_state=1), standardize=True, relaxed=True),
+    go.GroupOWLRegressorCV(alphas=[0.1, np.float64(0.2)], cv=2, weights=["oscar", "linear"], unpenalized=(3,)),
+    go.GroupOWLRegressor(
+        solver=go.APGD(restart="gradient"), penalty_factor={1: 2.0, 2: np.inf}, max_iter=np.int64(50_000)
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(MODELS)))
+def test_the_python_on_the_page_runs_as_it_stands(number):
+    """It makes a model with the same parameters, which a fit turns into the same coefficients."""
+    X, Y = sparse_data()
+    fitted = clone(MODELS[number]).fit(X, Y)
+    html = render_report(contents_of(fitted))
+    code = unescape(re.search(r"fits it:</p>\n<pre><code>(.*?)</code>", html, re.S)[1])
+    made = {}
+    exec(code, made)
+    assert type(made["model"]) is type(fitted)
+    np.testing.assert_array_equal(made["model"].fit(X, Y).coef_, fitted.coef_)
+    given, again = fitted.get_params(), made["model"].get_params()
+    assert {name for name in given if repr(given[name]) != repr(again[name])} <= {"alphas", "max_iter"}  # plain numbers
+
+
+@pytest.mark.parametrize("weights", [lambda d, **sizes: np.ones(d), np.linspace(1.0, 0.5, 1000)], ids=["f", "long"])
+def test_what_is_no_short_python_is_not_on_the_page(weights):
+    d = 12 if callable(weights) else 1000
+    fitted = go.GroupOWLRegressor(weights=weights).fit(*regression_data(d=d))
+    text = Page(render_report(contents_of(fitted))).text
+    assert "a GroupOWLRegressor with parameters that are too long to be shown, or are functions." in " ".join(
+        text.split()
+    )
+    assert "import groupowl" not in text
 
 
 # Sizes ---------------------------------------------------------------------------------------------------
@@ -366,7 +534,7 @@ def test_three_thousand_features_and_a_hundred_alphas_stay_small():
     assert len(html.encode()) < 4e6
     assert page.data["path"]["omitted"] == 0
     assert len(page.data["table"]["names"]) == 3000
-    assert page.names.count("tr") < SHOWN_ROWS + 50
+    assert page.names.count("tr") < SHOWN_ROWS + 65
     assert f"ends after {SHOWN_ROWS} of 3,000 rows" in page.text
 
 
@@ -412,15 +580,14 @@ def test_numbers_keep_four_digits(value):
     assert float(number(value)) == pytest.approx(value, rel=6e-4)
 
 
-@given(st.lists(st.floats(-1e8, 1e8), min_size=1, max_size=8))
-def test_numbers_of_a_column_keep_their_size(values):
-    """Nothing but zero looks like zero, and the largest has four digits."""
-    column = np.array(values)
-    decimals = decimals_of(column)
-    for value in values:
-        assert (float(fixed(value, decimals)) == 0.0) == (value == 0.0)
-    largest = column[np.argmax(np.abs(column))]
-    assert float(fixed(largest, decimals)) == pytest.approx(largest, rel=6e-4)
+@given(st.floats(-1e12, 1e12))
+def test_numbers_of_tables_have_four_significant_digits(value):
+    """As many for small ones as for large ones, and nothing but zero looks like zero."""
+    written = cell(value)
+    assert float(written) == pytest.approx(value, rel=5.01e-4, abs=0.0)
+    digits = written.partition("e")[0].replace("-", "").replace(".", "").lstrip("0")
+    assert len(digits) == 4 or value == 0.0 or abs(value) >= 1e4
+    assert cell(np.nan) == page_module.NOTHING
 
 
 # Files ---------------------------------------------------------------------------------------------------

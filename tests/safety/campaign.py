@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 import warnings
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +39,7 @@ from groupowl.losses import resolve_loss
 from groupowl.solvers import SOLVERS
 
 ACCURACY = 1e-11
+LONGEST_SECONDS = 600
 RULES = ("safe", "paper")
 
 
@@ -242,6 +244,9 @@ class Examination:
         exact, lengths, sizes, theta_norm = self._optimal_correlations
         norms = problem.norms if problem.unit_norms is None else problem.unit_norms
         room = self._reference_moves(lengths) + 1e-13 * theta_norm * sizes
+        if not np.isfinite(room).all():  # a reference that nothing can be compared with
+            self.counts.missed_references = 1
+            return
         self.counts.bounds += len(exact)
         for name, bounds in (
             ("ball", problem.upper_bounds(certificate, two_sided=False)),
@@ -377,12 +382,25 @@ def examine(seed: int, *, plain: bool = False) -> Counts:
 
 
 def examine_range(start: int, stop: int) -> Counts:
-    """Examine the problems of a range of seeds."""
+    """Examine the problems of a range of seeds; one that does not end is a finding as well."""
     twin_support.compare_all()
     counts = Counts()
+    signal.signal(signal.SIGALRM, _too_long)
     for seed in range(start, stop):
-        counts.add(examine(seed))
+        signal.alarm(LONGEST_SECONDS)
+        try:
+            counts.add(examine(seed))
+        except TimeoutError:
+            counts.add(Counts(problems=1, findings=[f"seed {seed} has not ended after {LONGEST_SECONDS} s"]))
+        except Exception as error:  # a crash is a finding, and the others are still to be examined
+            counts.add(Counts(problems=1, findings=[f"seed {seed} crashed: {error!r}"]))
+        finally:
+            signal.alarm(0)
     return counts
+
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError
 
 
 # The long form ----------------------------------------------------------------------------------------
@@ -406,8 +424,9 @@ def main() -> int:
     print(f"{len(chunks) * options.chunk} problems from seed {options.first}; {len(done)} chunks are done already.")
     began = time.perf_counter()
     with ProcessPoolExecutor(options.workers) as pool:
-        futures = {start: pool.submit(examine_range, start, start + options.chunk) for start in todo}
-        for number, (start, future) in enumerate(futures.items(), start=1):
+        futures = {pool.submit(examine_range, start, start + options.chunk): start for start in todo}
+        for number, future in enumerate(as_completed(futures), start=1):
+            start = futures[future]
             done[str(start)] = asdict(future.result())
             temporary = options.out.with_suffix(".tmp")
             temporary.write_text(json.dumps({**done, "settings": settings}))

@@ -562,7 +562,7 @@ class _Spectral:
                     break  # at this rate it would not be there in twice the time that is left
                 before = best[0]
             ceiling = max(recent[-5:])
-            while True:
+            for doubling in range(100):
                 new, penalty = self.prox(B + descent / lipschitz, lipschitz)
                 move = new - B
                 square = np.vdot(move, move)
@@ -571,7 +571,7 @@ class _Spectral:
                 accept = objective <= ceiling - 5e-5 * lipschitz * square + 1e-15 * abs(objective)
                 if accept or (self.is_bounded and (iteration == 0 or lipschitz >= 4 * self.lipschitz)):
                     break
-                if not lipschitz <= 1e20 * self.lipschitz:  # nor is it a number
+                if doubling == 99 or not lipschitz <= 1e20 * self.lipschitz:  # nor is it a number
                     return self.solution(*min(best, (self.gap(B, theta), B), key=lambda pair: pair[0])[::-1], goal)
                 lipschitz *= 2
             new_descent = self.AT @ new_theta

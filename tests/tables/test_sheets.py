@@ -156,10 +156,10 @@ def test_npz_keeps_single_precision(tmp_path):
 
 
 def test_the_format_can_be_named(tmp_path):
-    path = tmp_path / "data.txt"
+    path = tmp_path / "data.table"
     TABLE.to_csv(path, index=False, sep="\t")
     assert read_sheet(path, format="tsv").names == tuple(TABLE.columns)
-    with pytest.raises(TableError, match=r"suffix '.txt' says no format\. Known are .csv, .*--format"):
+    with pytest.raises(TableError, match=r"suffix '.table' says no format that .* Known are .csv, .*--format"):
         read_sheet(path)
     with pytest.raises(TableError, match="format must be one of csv, tsv"):
         read_sheet(path, format="xlsx")

@@ -1,6 +1,6 @@
-"""The command line: ``groupowl fit``, ``path``, ``cv``, ``predict``, ``verify``, ``select``, ``demo``, ``reproduce``.
+"""The command line: ``groupowl fit``, ``path``, ``cv``, ``predict``, ``verify``, ``select``, ``convert``, ``demo``.
 
-The last is found by its entry point: the paper's experiments are a project of their own.
+``reproduce`` is found by its entry point: the paper's experiments are a project of their own.
 
 Typer, Rich, pandas, pyarrow, Jinja and Matplotlib come with the extra ``cli``. Without them this module still imports,
 and :func:`main` says what to install. :mod:`groupowl.cli.commands` has the application; a command is a function under

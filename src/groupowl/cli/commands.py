@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial, wraps
 from importlib.metadata import entry_points
@@ -21,7 +22,7 @@ from sklearn.metrics import get_scorer_names
 
 from .._checks import number_in
 from ..path.follower import MOST_ALPHAS
-from ..tables import MissingTargetsError, TableError
+from ..tables import Dialect, MissingTargetsError, TableError, find_files
 from ..weights import resolve_weights, sequences_of
 from .messages import Failure, tell, tell_traceback
 
@@ -50,7 +51,9 @@ def command(*, example: str) -> Callable[[Callable[[Any], None]], Callable[..., 
             try:
                 function(kind(**options))
             except KeyboardInterrupt:
-                tell("stopped; nothing was written.")
+                kept = options.get("resume")
+                rest = f"what was finished is in {kept}, and the same command goes on from there"
+                tell(f"stopped; {rest if kept is not None and kept.is_dir() else 'nothing was written'}.")
                 raise SystemExit(130) from None
             except Exception as error:  # the one place where errors become a line and an exit code; bugs say they are
                 if options.get("debug"):
@@ -182,6 +185,30 @@ def _jobs(name: str, count: int) -> int:
     return count
 
 
+_MARKS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "point": ".", "dot": "."}
+
+
+def _mark(name: str, text: str | None) -> str | None:
+    """One character, or the word for it."""
+    mark = _MARKS.get(text or "", text)
+    if mark is not None and (len(mark) != 1 or mark.isalnum() or mark in '\r\n"+-'):
+        raise ValueError(f"{name} must be one character, or {', '.join(_MARKS)}, got {text!r}.")
+    return mark
+
+
+def _encoding(name: str, text: str | None) -> str | None:
+    try:
+        b"a".decode(text or "utf-8")
+    except (LookupError, ValueError):
+        known = "such as utf-8, cp1252, latin-1, utf-16, shift_jis or gbk"
+        raise ValueError(f"{name} must be an encoding of text, {known}, got {text!r}.") from None
+    return text
+
+
+def _words(name: str, text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(part.strip() for part in text.split(","))
+
+
 class Options(SimpleNamespace):
     """What was typed: each attribute of a class is an option, and what it is in an instance."""
 
@@ -189,21 +216,24 @@ class Options(SimpleNamespace):
 #: Ways to choose alpha that need no folds, and all of them; formats of files; kinds of targets.
 Criterion = Literal["aic", "bic", "ebic"]
 Selection = Literal["min", "1se", "aic", "bic", "ebic"]
-FormatName = Literal["csv", "tsv", "parquet", "npz", "libsvm", "arff", "large"]
+FormatName = Literal["csv", "tsv", "excel", "parquet", "npz", "libsvm", "arff", "large"]
 Task = Literal["auto", "regression", "classification"]
 GroupScale = Literal["size", "none", "frobenius", "orthonormal"]
 Unseen = Literal["error", "zero"]
+Missing = Literal["drop", "mean", "median"]
 SelectMethod = Literal["knockoffs", "stability"]
 SamplerName = Literal["gaussian", "fixed"]
 LossName = Literal["squared", "huber", "poisson", "logistic", "cox"]
 
 #: Formats in words, for help.
-FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
+FORMATS = "csv, tsv, excel, parquet, npz, libsvm, arff, or large for matrices on disk"
 _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated by commas"
 #: Of NumPy's legacy generator, which makes folds.
 LARGEST_SEED = 2**32 - 1
-_UNSEEN = "What predictions do with levels of --categories that the fit has not seen"
-_SEQUENCES = "Weight sequence: oscar, linear, constant, bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
+_UNSEEN = "How to predict levels of --categories that were not in the training data"
+_SEQUENCES = (
+    "Weight sequence: oscar, linear, constant (lasso), bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
+)
 _RIDGE = "Adds ridge/2 times the squares of the coefficients that the penalty sees."
 _weights = partial(_model, "oscar", "NAME", _SEQUENCES, "--weights", "-w")
 
@@ -216,13 +246,53 @@ class TalkOptions(Options):
     debug: bool = _output(False, "", "Show the traceback of an error.", "--debug")
 
 
-class DataOptions(Options):
+def _found_files(given: list[Path]) -> list[Path]:
+    """Files that are named, or match a pattern."""
+    try:
+        return find_files(given)
+    except TableError as error:
+        raise Failure(str(error)) from error
+
+
+class CellOptions(Options):
+    """Files, and how cells are written in text files and workbooks."""
+
+    sep: str | None = _data(
+        None, "MARK", "What stands between cells: a character, tab, or space for any spaces.", check=_mark
+    )
+    decimal: str | None = _data(None, "MARK", "What stands before fractions: a point, or a comma.", check=_mark)
+    thousands: str | None = _data(None, "MARK", "What stands between thousands, such as , . or space.", check=_mark)
+    encoding: str | None = _data(None, "NAME", "Of text: utf-8 by default, cp1252, utf-16, ...", check=_encoding)
+    na: str | None = _data(
+        None, "WORDS", "Cells that are missing values beside NA, ? and empty ones, separated by commas.", check=_words
+    )
+    no_header: bool | None = _data(
+        None, "", "The first line is a sample: columns are x1, x2, ...", "--no-header/--header"
+    )
+    sheet: str | None = _data(None, "NAME", "Sheet of an Excel workbook, by name or number; the first by default.")
+
+    @property
+    def file(self) -> Path:
+        """The file, or words for several."""
+        first, *others = self.files
+        return Path(f"{first} and {len(others)} more") if others else first
+
+    def dialect(self, otherwise: Dialect | None = None) -> Dialect:
+        """What was typed, and otherwise something else."""
+        given = {name: getattr(self, name) for name in ("sep", "decimal", "thousands", "encoding", "na", "sheet")}
+        given["header"] = None if self.no_header is None else not self.no_header
+        return replace(otherwise or Dialect(), **{name: value for name, value in given.items() if value is not None})
+
+
+class DataOptions(CellOptions):
     """A file, what its columns are for, and how any model is fitted."""
 
-    file: Path = typer.Argument(
-        metavar="FILE",
-        help="Data: CSV, TSV, Parquet, NPZ, LIBSVM or ARFF (text may be .gz or .bz2); .npy, HDF5, Zarr or a folder "
-        "of blocks, which may exceed the memory.",
+    files: list[Path] = typer.Argument(
+        metavar="FILE...",
+        help="Data: CSV, TSV, Excel, Parquet, NPZ, LIBSVM or ARFF (text may be .gz or .bz2); .npy, HDF5, Zarr, a "
+        "folder of blocks or one of convert, which may exceed the memory. Of several files, or a pattern such as "
+        "'part-*.csv', the rows are put below each other.",
+        callback=_found_files,
     )
     targets: list[str] | None = _data(None, "COLUMNS", f"Columns to explain, {_COLUMNS}.", "--targets", "-t")
     targets_from: Path | None = _data(None, "FILE", "File with the targets, joined by --id-column.")
@@ -240,14 +310,22 @@ class DataOptions(Options):
     )
     drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
     format: FormatName | None = _data(None, "NAME", f"Format of FILE, if its suffix does not say it: {FORMATS}.")
+    missing: Missing | None = _data(
+        None,
+        "WHAT",
+        "What to do about missing features: drop leaves samples out, mean and median fill them in, here and in "
+        "predictions. They are refused by default.",
+    )
     loss: LossName = _model(
         "squared",
         "NAME",
         "For targets that are numbers: squared, huber (with outliers) or poisson (counts); logistic: several targets "
-        "of 0 and 1; cox: pairs of targets, EVENT,TIME with events of 0 and 1. Classes have their own.",
+        "of 0 and 1; cox: pairs of targets, EVENT,TIME with events of 0 and 1. Classes use the multinomial loss.",
     )
     weights: str = _weights(check=_one_sequence)
-    standardize: bool = _model(False, "", "Penalize columns as if divided by their deviation.", "--standardize")
+    standardize: bool = _model(
+        False, "", "Penalize columns as if divided by their standard deviation.", "--standardize"
+    )
     unpenalized: list[str] | None = _model(None, "COLUMNS", "Features without penalty, given like those of --targets.")
     feature_groups: list[str] | None = _model(
         None, "NAME=COLUMNS", "Features that are in or out together, columns given like those of --targets; repeat it."
@@ -258,7 +336,7 @@ class DataOptions(Options):
         "Features of which each level becomes a column, in or out together, given like those of --targets; auto for "
         "all that are text.",
     )
-    unseen: Unseen = _model("error", "WHAT", f"{_UNSEEN}: error, or zero for none of their effect.")
+    unseen: Unseen = _model("error", "WHAT", f"{_UNSEEN}: error, or zero for no effect.")
     group_scale: GroupScale = _model(
         "size",
         "NAME",
@@ -271,9 +349,9 @@ class DataOptions(Options):
     positive: list[str] | None = _model(
         None, "COLUMNS", "Features whose coefficients must not be negative, given like those of --targets; '*' for all."
     )
-    seed: int = _model(0, None, "Of folds, held-out samples and solvers.", check=f"[0, {LARGEST_SEED}]")
+    seed: int = _model(0, None, "Seed of folds, held-out samples and solvers.", check=f"[0, {LARGEST_SEED}]")
     tol: float = _model(1e-6, None, "Largest duality gap, relative to the loss of the null model.", check="(0, inf)")
-    max_iter: int = _model(10_000, None, "Most steps of each fit.", check="[1, inf)")
+    max_iter: int = _model(10_000, None, "Maximum number of steps of each fit.", check="[1, inf)")
 
 
 class TrainOptions(TalkOptions, DataOptions):
@@ -281,6 +359,9 @@ class TrainOptions(TalkOptions, DataOptions):
 
     out: Path | None = _output(None, "DIR", "New folder for model, tables and report.", "--out", "-o")
     force: bool = _output(False, "", "Replace what an earlier run has written.", "--force")
+    resume: Path | None = _output(
+        None, "DIR", "Folder that keeps what is finished: after an interrupt, the same command goes on from there."
+    )
 
 
 class ModelOptions(TrainOptions):
@@ -303,7 +384,9 @@ class ModelOptions(TrainOptions):
 class FitOptions(ModelOptions):
     """One alpha."""
 
-    alpha: str = _model("auto", "NUMBER", "Strength; auto: a tenth of the largest.", "--alpha", "-a", check=_alpha)
+    alpha: str = _model(
+        "auto", "NUMBER", "Strength of the penalty; auto: a tenth of the largest.", "--alpha", "-a", check=_alpha
+    )
 
 
 class GridOptions(ModelOptions):
@@ -366,18 +449,20 @@ class SelectOptions(TrainOptions):
     )
     weights: str = _model("constant", "NAME", _SEQUENCES, "--weights", "-w", check=_one_sequence)
     standardize: bool = _model(
-        True, "", "Penalize columns as if divided by their deviation.", "--standardize/--no-standardize"
+        True, "", "Penalize columns as if divided by their standard deviation.", "--standardize/--no-standardize"
     )
     seed: int = _select(0, None, "Of knockoffs and halves.", check=f"[0, {LARGEST_SEED}]")
     out: Path | None = _output(None, "DIR", "New folder for table, picture and report.", "--out", "-o")
     jobs: int = _select(1, None, "Draws or pairs at a time; -1: one per processor.", "--jobs", "-j", check=_jobs)
 
 
-class ApplyOptions(Options):
+class ApplyOptions(CellOptions):
     """A model and a file; how the file of the fit was read is known, unless an option says otherwise."""
 
     model: Path = typer.Argument(metavar="MODEL", help="Folder that fit, path or cv has written.")
-    file: Path = typer.Argument(metavar="FILE", help="Data, in any format that fit reads.")
+    files: list[Path] = typer.Argument(
+        metavar="FILE...", help="Data, in any format that fit reads.", callback=_found_files
+    )
     transpose: bool | None = option(
         None, "", "Rows are features; as in the fit by default.", "--transpose/--no-transpose"
     )
@@ -395,6 +480,9 @@ class PredictOptions(TalkOptions, ApplyOptions):
     times: str | None = option(
         None, "LIST", "Of a model of --loss cox: the chance of having no event until each of these times.", check=_times
     )
+    missing: Literal["drop"] | None = option(
+        None, "WHAT", "drop: leave out samples that lack features of the model; as in the fit by default."
+    )
     unseen: Unseen | None = option(None, "WHAT", f"{_UNSEEN}: error or zero; as in the fit by default.")
     out: Path | None = option(None, "FILE", "CSV file to write; on screen by default.", "--out", "-o")
     force: bool = option(False, "", "Replace an earlier file.", "--force")
@@ -407,7 +495,28 @@ class VerifyOptions(TalkOptions, ApplyOptions):
         None, "COLUMNS", "Columns of the targets; as in the fit by default.", "--targets", "-t"
     )
     targets_from: Path | None = option(None, "FILE", "File of the targets, if it has moved.")
-    scores: bool = option(True, "", "Fit the folds of cv again, which takes as long as it did.", "--scores/--no-scores")
+    scores: bool = option(True, "", "Fit the folds of cv again; this takes as long as cv.", "--scores/--no-scores")
+
+
+class ConvertOptions(TalkOptions, CellOptions):
+    """Large files, what in them is no feature, and where to write."""
+
+    files: list[Path] = typer.Argument(
+        metavar="FILE...",
+        help="CSV, TSV or Parquet files with the same columns, or a pattern such as 'part-*.csv'.",
+        callback=_found_files,
+    )
+    targets: list[str] | None = _data(None, "COLUMNS", f"Columns to explain, {_COLUMNS}.", "--targets", "-t")
+    id_column: str | None = _data(None, "COLUMN", "Names of samples.")
+    keep: list[str] | None = _data(
+        None,
+        "COLUMNS",
+        "Other columns that are no features, such as groups or weights, given like those of --targets.",
+    )
+    drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
+    format: FormatName | None = _data(None, "NAME", "csv, tsv or parquet, if suffixes do not say it.")
+    out: Path = typer.Option(..., "--out", "-o", metavar="DIR", help="New folder.", rich_help_panel="Output")
+    force: bool = _output(False, "", "Replace what an earlier run has written.", "--force")
 
 
 # The application ----------------------------------------------------------------------------------------
@@ -428,7 +537,7 @@ def reproduce(options: _AnyOptions) -> None:
 
 def build_app() -> typer.Typer:
     """The application with all its commands."""
-    from . import demo, model_commands, select_command
+    from . import convert_command, demo, model_commands, select_command
 
     app = typer.Typer(name="groupowl", add_completion=False, pretty_exceptions_enable=False)
     app.callback(epilog="Example: groupowl cv train.csv --targets y1,y2 --out model")(_groupowl)
@@ -437,8 +546,8 @@ def build_app() -> typer.Typer:
         with suppress(ImportError):  # a project that is only half installed
             paper = point.load()
     fits = (model_commands.fit, model_commands.path, model_commands.cv)  # from data to a report first
-    others = (model_commands.predict, model_commands.verify, select_command.select, demo.demo, paper)
-    for function in (*fits, *others):
+    others = (model_commands.predict, model_commands.verify, select_command.select)
+    for function in (*fits, *others, convert_command.convert, demo.demo, paper):
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
         app.command(
             help="\n\n".join(" ".join(part.split()) for part in paragraphs),  # to be folded by whoever prints them

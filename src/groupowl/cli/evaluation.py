@@ -119,7 +119,7 @@ def held_out_rows(table: Table, test_size: float, seed: int) -> tuple[IndexArray
     except ValueError as error:
         problem = " ".join(str(error).split()).rstrip(".")
         remedy = "Use another share, or leave --test-size out."
-        raise Failure(f"--test-size {test_size:g} is no good here: {problem}. {remedy}") from error
+        raise Failure(f"--test-size {test_size:g} cannot be used here: {problem}. {remedy}") from error
     return np.sort(train), np.sort(test)
 
 

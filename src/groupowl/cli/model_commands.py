@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,8 @@ from ..losses import resolve_loss
 from ..model_selection import FOLD_RULES
 from ..model_selection.scores import verdicts
 from ..path import PathResult
-from ..tables import Features, Reading, Roles, Table, TableError, load_features, load_table
+from ..tables import Features, Reading, Roles, Table, TableError, check_dialect, load_features, load_table
+from ..tables.sheet import FEATURES
 from . import commands
 from .commands import FitOptions, FoldOptions, GridOptions, ModelOptions, TrainOptions, command
 from .evaluation import Evaluation, evaluate, evaluate_new, held_out_rows, survival_of
@@ -111,14 +113,17 @@ def cv(options: FoldOptions) -> None:
 def _run(name: str, options: ModelOptions) -> None:
     """Read, fit, score, write, tell."""
     check_out(options.out, force=options.force)
+    check_resume(options)
     stages, started = Stages(options.quiet), time.perf_counter()
     table, reading = read_table(options, stages)
+    parts = None if options.test_size is None else held_out_rows(table, options.test_size, options.seed)
     with data_of(table):
+        table, fills = table.filled(reading.missing, None if parts is None else parts[0])
         X = named_design(table.X, table.feature_names)
     noticed = data_notes(table, X, standardized=options.standardize)
     train, test = table, None
-    if options.test_size is not None:
-        train, test = map(table.rows, held_out_rows(table, options.test_size, options.seed))
+    if parts is not None:
+        train, test = map(table.rows, parts)
         X = named_design(train.X, train.feature_names)
     estimator = make_estimator(train, options)
     with stages.stage(f"Fitting {train.n_samples} x {train.n_features}"):
@@ -146,6 +151,7 @@ def _run(name: str, options: ModelOptions) -> None:
         survival=survival,
         confusion=evaluation.confusion,
         criteria=criteria,
+        fills=fills,
     )
     with stages.stage("Writing"):
         written, problem = write_outcome(outcome, options.out, force=options.force)
@@ -166,6 +172,15 @@ def _run(name: str, options: ModelOptions) -> None:
 # Parts of a run -----------------------------------------------------------------------------------------
 
 
+def check_resume(options: TrainOptions) -> None:
+    """Refuse a folder to go on from that would be lost when the results are written."""
+    if options.resume is not None and options.out is not None:
+        out, resume = options.out.absolute(), options.resume.absolute()
+        if resume.is_relative_to(out):
+            what = f"--resume {options.resume} is in --out {options.out}, which is replaced as a whole"
+            raise Failure(f"{what}. Give a folder beside it, for example --resume {options.out}_resume.", 2)
+
+
 def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
     """The data of a file with what its columns are for, and how it was read."""
     has_times = resolve_loss(options.loss).target == "times"
@@ -178,9 +193,17 @@ def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
         if value is not None:
             given[role.name] = tuple(value) if isinstance(value, list) else value
     other = None if options.targets_from is None else str(options.targets_from)
-    reading = Reading(Roles(**given), options.format, options.transpose, other)
+    reading = Reading(
+        Roles(**given),
+        options.format,
+        options.transpose,
+        other,
+        dialect=options.dialect(),
+        missing=options.missing,
+    )
+    check_dialect(reading.dialect, [*options.files, *([] if other is None else [Path(other)])], options.format)
     with stages.stage(f"Reading {options.file.name}"):
-        table = load_table(options.file, reading)
+        table = load_table(options.files, reading)
     with data_of(table):
         return table.with_times() if has_times else table.with_targets(), reading
 
@@ -191,7 +214,9 @@ def data_of(table: Table) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        problem = str(error).replace(IMPUTE, "Remove those samples, fill them in, or leave columns out with --drop.")
+        problem = str(error).replace(IMPUTE, FEATURES.fill)
+        if problem.startswith("resume: "):  # which is not about the file
+            raise Failure(f"--{problem}") from error
         raise Failure(f"{table.source}: {as_typed(problem)}") from error
 
 
@@ -362,12 +387,11 @@ def _make_folds(table: Table, options: FoldOptions) -> Any:
 def _fit(estimator: Any, table: Table, X: Design, *, verbose: bool) -> tuple[list[str], bool]:
     """Fit; returns what it has warned of, and whether all of it converged."""
     groups = {} if getattr(estimator, "cv", None) is None else {"groups": table.groups}
-    is_alone = getattr(estimator, "n_jobs", None) in (None, 1)  # lines of other processes would stand between ours
-    estimator.set_params(verbose=int(verbose and is_alone))
+    estimator.set_params(verbose=int(verbose))
     with data_of(table), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(X, table.target_frame, sample_weight=table.sample_weight, offset=table.offset, **groups)
-    estimator.set_params(verbose=0)
+    estimator.set_params(verbose=0, resume=None)
     notes = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)
     short = any(issubclass(item.category, ConvergenceWarning) for item in caught)
     return list(notes), not short and estimator.solve_result_.converged
@@ -394,7 +418,9 @@ def _adapted(reading: Reading, options: commands.ApplyOptions) -> Reading:
     """The reading of the fit with what the options change; the format is that of this file's suffix."""
     roles = reading.roles if options.id_column is None else replace(reading.roles, id_column=options.id_column)
     transpose = reading.transpose if options.transpose is None else options.transpose
-    return replace(reading, roles=roles, transpose=transpose, format=options.format)
+    missing = getattr(options, "missing", None) or reading.missing
+    dialect = options.dialect(reading.dialect.of_file(options.files[0]))
+    return replace(reading, roles=roles, transpose=transpose, format=options.format, dialect=dialect, missing=missing)
 
 
 def _survival_columns(
@@ -473,6 +499,10 @@ def predict(options: commands.PredictOptions) -> None:
     if features.absent:
         found = f"{counted(len(features.absent), 'feature')} that the model has not selected"
         notes.append(f"The file lacks {found}, which changes no prediction: {listed(features.absent, shown=10)}.")
+    if features.rows is not None:
+        gone = np.setdiff1d(np.arange(n_samples + features.n_left_out), features.rows) + 1
+        found = f"{counted(len(gone), 'sample')} that lack features of the model"
+        notes.append(f"Left out: {found} (row {listed(gone.tolist(), shown=10)}).")
     if not (options.quiet or options.json):
         for note in notes:
             tell(note)
@@ -509,7 +539,8 @@ def _features_of(run: SavedRun, estimator: Any, options: commands.PredictOptions
     how: Any = {"needed": needed, "needs_ids": options.id_column is not None}
     how |= {"categories": {} if coding is None else coding.levels}
     how |= {"targets": run.target_columns, "task": run.task, "has_times": hasattr(estimator, "baseline_times_")}
-    return load_features(options.file, reading, run.features, known, **how)
+    how["fills"] = None if options.missing == "drop" else run.fills
+    return load_features(options.files, reading, run.features, known, **how)
 
 
 def _predicted_columns(
@@ -517,7 +548,8 @@ def _predicted_columns(
 ) -> dict[str, Any]:
     """Columns of the file of predictions by name: ids or numbers of rows, predictions, probabilities."""
     n_samples = features.X.shape[0]
-    columns: dict[str, Any] = {"row": range(1, n_samples + 1)}
+    rows = np.arange(n_samples) if features.rows is None else features.rows
+    columns: dict[str, Any] = {"row": (rows + 1).tolist()}
     if features.ids is not None:
         columns = {features.id_name or run.reading.roles.id_columns[0] or "id": features.ids}
     predicted = np.asarray(estimator.predict(X, offset=features.offset)).reshape(n_samples, -1)
@@ -570,9 +602,11 @@ def verify(options: commands.VerifyOptions) -> None:
     reading = replace(reading, roles=replace(reading.roles, targets=tuple(targets)))
     with stages.stage(f"Reading {options.file.name}"):
         try:
-            table = load_table(options.file, reading)
+            table = load_table(options.files, reading)
             has_times = hasattr(run.estimator, "baseline_times_")
             table = table.with_times() if has_times else table.with_targets()
+            if run.fills is not None:
+                table = table.with_fills(run.fills)
         except TableError as error:
             if not any(name in str(error) for name in _FITTED_OPTIONS):
                 raise

@@ -20,7 +20,14 @@ from .. import __version__
 from .._text import counted, listed
 from .._typing import FloatArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
-from ..estimators.fit_summary import clusters_of_groups, coefficient_norms, edge_of_grid_text, strongest_first
+from ..estimators.fit_summary import (
+    clusters_of_groups,
+    clusters_text,
+    coefficient_norms,
+    edge_of_grid_text,
+    scale_is_known,
+    strongest_first,
+)
 from ..model_selection.scores import Confusion, Score, scoring_name
 from ..model_selection.search import best_sequence, candidate_names, ridges_of, value_path
 from ..path import PathResult
@@ -33,6 +40,12 @@ _VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow")
 _LISTED = 8
 # Columns whose standard deviations differ by more than this are hardly penalized alike.
 _LARGEST_RATIO = 100.0
+# What became of missing features.
+_MISSING = {
+    "drop": "their samples were left out",
+    "mean": "filled with the mean of the column",
+    "median": "filled with the median of the column",
+}
 # Fewer whole numbers in a row may well be a measurement.
 _SHORTEST_COUNT = 10
 
@@ -71,6 +84,8 @@ class Outcome:
         Of classes one; of labels that do not exclude each other one for each.
     criteria : mapping of str to ndarray of shape (n_alphas,)
         Information criteria along the path, where one of them has chosen alpha.
+    fills : list or None
+        What stands in for missing cells of each feature.
     """
 
     command: str
@@ -88,6 +103,7 @@ class Outcome:
     survival: tuple[SurvivalDisplay, ...] = ()
     confusion: tuple[Confusion, ...] = ()
     criteria: Mapping[str, FloatArray] = field(default_factory=dict)
+    fills: list[Any] | None = None
 
     @property
     def title(self) -> str:
@@ -102,11 +118,10 @@ class Outcome:
         return self.estimator.coef_names_.tolist() if has_levels else self.table.feature_names
 
     @property
-    def selected(self) -> dict[int, float]:
-        """Positions of the features in the model, strongest first, with the norms of their coefficients."""
+    def features(self) -> list[int]:
+        """Positions of the features in the model, strongest first on the scale of the penalty."""
         n_selected = np.count_nonzero(self.estimator.get_support())
-        norms = coefficient_norms(np.atleast_2d(self.estimator.coef_))
-        return {j: float(norms[j]) for j in strongest_first(self.estimator)[:n_selected].tolist()}
+        return strongest_first(self.estimator)[:n_selected].tolist()
 
     @property
     def class_counts(self) -> dict[Any, int]:
@@ -180,6 +195,7 @@ class Outcome:
         loss = estimator._fitted_loss
         options = {
             "Missing targets": _missing_text(table),
+            "Missing features": _MISSING.get(self.reading.missing or "", ""),
             "Sample weights": self.reading.roles.sample_weight,
             "Groups": self.reading.roles.groups,
             "Strata": self.reading.roles.strata,
@@ -210,7 +226,6 @@ class Outcome:
             choice = "given"
         else:
             choice = "any: no feature explains the targets" if self.is_hopeless else "a tenth of the largest"
-        clusters = counted(int(estimator.clusters_.max(initial=0)), "cluster")
         versions = [f"groupowl {__version__}", f"Python {platform.python_version()}"]
         return {
             "File": table.source,
@@ -222,7 +237,7 @@ class Outcome:
             "Weights": self.weights_name,
             "Alpha": f"{estimator.alpha_:.6g} ({choice})",
             "Standardized": "yes" if estimator.standardize else "no",
-            "Selected features": f"{len(self.selected)} in {clusters}" if self.selected else "none",
+            "Selected features": clusters_text(estimator),
             "Objective": f"{result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
             "Converged": "yes" if self.converged else f"no: {result.status}",
             "Seed": str(self.seed),
@@ -233,12 +248,7 @@ class Outcome:
     def described(self) -> dict[str, Any]:
         """The outcome as plain values, for programs."""
         table, estimator, result = self.table, self.estimator, self.estimator.solve_result_
-        names, clusters = self.names, clusters_of_groups(estimator)
-        groups = getattr(estimator, "feature_groups_", None)
-        selected = []
-        for j, norm in self.selected.items():
-            of_group = {} if groups is None else {"group": str(groups[j])}
-            selected.append({"feature": names[j], **of_group, "cluster": clusters[j], "norm": norm})
+        selected = [self._described_feature(j) for j in self.features]
         return {
             "command": self.command,
             "file": table.source,
@@ -262,6 +272,20 @@ class Outcome:
             "notes": self.notes,
             "seconds": self.seconds,
         }
+
+    def _described_feature(self, j: int) -> dict[str, Any]:
+        """A feature of the model: names, cluster, norm, and for one target the coefficient; also as penalized."""
+        estimator, groups = self.estimator, getattr(self.estimator, "feature_groups_", None)
+        sizes = {"": np.atleast_2d(estimator.coef_)[:, j]}
+        if scale_is_known(estimator):
+            sizes["scaled_"] = np.atleast_2d(estimator.scaled_coef_)[:, j]
+        described: dict[str, Any] = {"feature": self.names[j]} | ({} if groups is None else {"group": str(groups[j])})
+        described["cluster"] = clusters_of_groups(estimator)[j]
+        for prefix, values in sizes.items():
+            described[f"{prefix}norm"] = float(coefficient_norms(values))
+            if len(values) == 1:
+                described[prefix.rstrip("_") or "coef"] = float(values[0])
+        return described
 
 
 def _chosen_ridge(estimator: Any) -> float:

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -15,9 +15,10 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 
 from .. import __version__, _files
+from ..designs.disk.matrix_folder import RECORD
 from ..inputs import coefficient_columns, exclusive_classes, task_names
 from ..storage import load, read_settled, save
-from ..tables import Reading, Roles, Table
+from ..tables import Dialect, Reading, Roles, Table
 from ..tables.sheet import is_number
 from ..tables.table import NumberedNames
 from .evaluation import null_constants
@@ -48,20 +49,30 @@ _ROWS_AT_ONCE = 100_000
 # Where to write -----------------------------------------------------------------------------------------
 
 
-def check_out(out: Path | None, *, force: bool, kind: str = "folder") -> None:
-    """Refuse a folder or a file that cannot be written or would be lost, before any work is done."""
+def check_out(
+    out: Path | None, *, force: bool, kind: str = "folder", is_ours: Callable[[Path], bool] | None = None
+) -> None:
+    """Refuse a folder or a file that cannot be written or would be lost, before any work is done.
+
+    ``is_ours`` tells folders that may be replaced: those of a run by default.
+    """
     if out is None or (kind == "file" and _files.is_stream(out)):  # which is written to, not replaced
         return
     with writing(out):
         if out.exists() and not (out.is_dir() if kind == "folder" else out.is_file()):
             raise Failure(f"cannot write to {out}: it is no {kind}. Give the name of a new {kind}.")
         is_taken = any(out.iterdir()) if out.is_dir() else out.exists()
-        if is_taken and kind == "folder" and not is_run_folder(out):
+        if is_taken and kind == "folder" and not (is_ours or is_run_folder)(out):
             raise Failure(f"{out} holds other files, which would be lost. Give the name of a new folder.")
         if is_taken and not force:
             raise Failure(f"{out} exists. Use --force to replace it, or another name.")
         nearest = next(parent for parent in Path(os.path.realpath(out)).parents if parent.exists())
         tempfile.TemporaryFile(dir=nearest).close()
+
+
+def is_matrix_folder(folder: Path) -> bool:
+    """Whether ``groupowl convert`` has written the folder."""
+    return (folder / RECORD).is_file()
 
 
 def is_run_folder(folder: Path) -> bool:
@@ -164,10 +175,11 @@ def _write_coefficients(path: Path, outcome: Outcome) -> None:
     """The intercept, then all features, strongest first."""
     estimator = outcome.estimator
     frame = estimator.coef_frame(sort=True)
-    intercept = np.atleast_1d(estimator.intercept_).tolist()
+    of_intercept = {"feature": "(intercept)", "cluster": 0, "state": "intercept"}
+    columns = coefficient_columns(len(np.atleast_2d(estimator.coef_)), task_names(vars(estimator)))
+    of_intercept |= dict(zip(columns, np.atleast_1d(estimator.intercept_).tolist(), strict=True))
     with path.open("w", encoding="utf-8", newline="") as file:
-        of_group = [""] if "group" in frame.columns else []
-        file.write(csv_text([frame.columns, ["(intercept)", *of_group, 0, "", "intercept", *intercept]]))
+        file.write(csv_text([frame.columns, [of_intercept.get(name, "") for name in frame.columns]]))
         for start in range(0, len(frame), _ROWS_AT_ONCE):
             rows = frame.iloc[start : start + _ROWS_AT_ONCE]
             if not hasattr(estimator, "feature_names_in_"):  # sparse data have names of their own
@@ -188,6 +200,7 @@ def _record(outcome: Outcome) -> dict[str, Any]:
         "command": list(outcome.typed),
         "file": table.source,
         "reading": asdict(outcome.reading),
+        **({} if outcome.fills is None else {"fills": outcome.fills}),
         "test_size": outcome.test_size,
         "seed": outcome.seed,
         "task": table.task,
@@ -241,6 +254,8 @@ class SavedRun:
         Columns of the file of the fit that were not used.
     test_size : float or None
     seed : int
+    fills : list or None
+        What stands in for missing cells of each feature.
     has_record : bool
         Whether a run has written the folder, and not :func:`groupowl.save` alone.
     file : str
@@ -259,6 +274,7 @@ class SavedRun:
     ignored: tuple[str, ...] = ()
     test_size: float | None = None
     seed: int = 0
+    fills: Any = None
     has_record: bool = True
     file: str = ""
     target_columns: tuple[str, ...] = ()
@@ -277,6 +293,8 @@ def _read_run(folder: Path) -> SavedRun:
         state = "is a file" if folder.exists() else "does not exist"
         raise Failure(f"{folder} {state}. Give the folder that fit, path or cv has written.")
     is_run = is_run_folder(folder)
+    if is_matrix_folder(folder):
+        raise Failure(f"{folder} holds the data of groupowl convert, and no model. Fit one to it: groupowl cv {folder}")
     if (folder / SELECTION).is_file():
         raise Failure(f"{folder} holds a selection of features, and no model. Fit one to them: groupowl fit or cv.")
     try:
@@ -305,13 +323,15 @@ def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedR
         raise Failure(f"{folder} was written by groupowl {record['groupowl_version']}. Update groupowl to read it.")
     features, reading = record["features"], record["reading"]
     stored = {name: record[name] for name in ("targets", "ignored", "test_size", "seed")}
-    later = ("file", "target_columns", "task", "null_model")  # which earlier versions have not, or not all of them
+    later = ("file", "target_columns", "task", "null_model", "fills")  # which earlier versions have not, or not all
     stored |= {name: record[name] for name in later if name in record}
-    reading = _made(Reading, {**reading, "roles": _made(Roles, reading["roles"])})
+    parts = {"roles": _made(Roles, reading["roles"]), "dialect": _made(Dialect, reading.get("dialect", {}))}
+    reading = _made(Reading, {**reading, **parts})
     names = features if isinstance(features, list) else _made(NumberedNames, features)
     run = _made(SavedRun, {**stored, "estimator": estimator, "reading": reading, "features": names})
     if isinstance(run.features, NumberedNames) and min(run.features.first, run.features.n_numbered) < 0:
         raise ValueError(f"features must be a list of names or their numbering, got {features!r}")
+    _check_fills(run)
     is_class = exclusive_classes(vars(estimator)) is not None
     n_targets = 1 if is_class else len(np.atleast_2d(estimator.coef_))
     for what, count, fitted in (
@@ -331,6 +351,17 @@ def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedR
     if not 0 <= run.seed < 2**32 or not (run.test_size is None or 0.0 < run.test_size < 1.0):
         raise ValueError(f"the samples that were held out are unknown: test_size {run.test_size!r}, seed {run.seed!r}")
     return run
+
+
+def _check_fills(run: SavedRun) -> None:
+    """Refuse what cannot stand in for missing cells: a finite number for each feature, or a level."""
+    if run.fills is None:
+        return
+    if not isinstance(run.fills, tuple) or len(run.fills) != len(run.features):
+        raise ValueError("it has not one fill for each feature")
+    for fill in run.fills:
+        if not isinstance(fill, str | int | float) or (isinstance(fill, float) and not np.isfinite(fill)):
+            raise ValueError(f"a fill is {fill!r}")
 
 
 def _made(kind: type[Made], values: dict[str, Any]) -> Made:

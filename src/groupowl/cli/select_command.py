@@ -24,7 +24,7 @@ from ..tables import Table
 from . import commands
 from .commands import SelectOptions, command
 from .messages import Failure, printing, writing
-from .model_commands import NOT_CONVERGED, data_of, make_estimator, read_table
+from .model_commands import NOT_CONVERGED, check_resume, data_of, make_estimator, read_table
 from .run_folder import PICTURE, REPORT, RUN, SELECTION, check_out, csv_text
 from .terminal import Stages, print_json, print_selection
 
@@ -58,7 +58,9 @@ def select(options: SelectOptions) -> None:
     check_out(options.out, force=options.force)
     _check(options)
     stages, started = Stages(options.quiet), time.perf_counter()
-    table, _ = read_table(options, stages)
+    table, reading = read_table(options, stages)
+    with data_of(table):
+        table, _ = table.filled(reading.missing)
     selector = _make_selector(table, options)
     with stages.stage(f"Selecting from {table.n_samples} x {table.n_features}"):
         warned, converged = _fit(selector, table, verbose=not options.quiet)
@@ -75,6 +77,9 @@ def select(options: SelectOptions) -> None:
 
 def _check(options: SelectOptions) -> None:
     """Refuse options that say nothing here, before any file is read."""
+    check_resume(options)
+    if options.resume is not None and options.method != "stability":
+        raise Failure(f"--resume {options.resume} is for --method stability. Leave it out.", 2)
     for name in ("groups", "offset", "exposure"):
         if getattr(options, name) is not None:
             raise Failure(f"--{name} {getattr(options, name)}: select knows no {name}. Leave it out.", 2)
@@ -92,7 +97,9 @@ def _make_selector(table: Table, options: SelectOptions) -> FeatureSelector:
     for name, parameter in _PARAMETERS[options.method].items():
         if getattr(options, name) is not None:
             given[parameter] = getattr(options, name)
-    estimator = make_estimator(table, options).set_params(random_state=None)
+    if options.resume is not None:
+        given["resume"] = options.resume
+    estimator = make_estimator(table, options).set_params(random_state=None, resume=None)
     selector: FeatureSelector = _KINDS[options.method](
         estimator=estimator, n_jobs=options.jobs, random_state=options.seed, **given
     )
@@ -112,7 +119,7 @@ def _fit(selector: FeatureSelector, table: Table, *, verbose: bool) -> tuple[lis
     with data_of(table), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         selector.fit(X, table.target_frame, sample_weight=table.sample_weight)
-    selector.set_params(verbose=0)
+    selector.set_params(verbose=0, **({"resume": None} if hasattr(selector, "resume") else {}))
     notes = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)
     return list(notes), not any(issubclass(item.category, ConvergenceWarning) for item in caught)
 

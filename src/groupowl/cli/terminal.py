@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .._text import printable
-from ..estimators.fit_summary import clusters_of_groups, unequal_norms_text
+from ..estimators.fit_summary import feature_rows, scale_text
 from ..model_selection.scores import Confusion, Score, verdicts
 from ..report.page import number
 from .commands import TalkOptions
@@ -125,6 +125,10 @@ class Stages(io.TextIOBase):
                 self._put("\r" + " " * self.width + "\r")
                 self.width = 0
 
+    def isatty(self) -> bool:
+        """Whether lines are rewritten: what is written here is shown as often as that."""
+        return self.is_terminal
+
     def write(self, text: str) -> int:
         """Remember the last line that says something."""
         lines = [line.strip() for line in text.replace("\r", "\n").splitlines() if line.strip()]
@@ -177,22 +181,20 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
     _print_facts(console, outcome.title, {name: facts[name] for name in _FACTS if name in facts})
     print_scores(console, outcome.scores, outcome.confusion)
     _print_choices(console, outcome)
-    groups, clusters = getattr(estimator, "feature_groups_", None), clusters_of_groups(estimator)
-    of_group = [] if groups is None else ["group"]
-    features = plain_table(["selected feature", *of_group], ["cluster", "norm"])
-    for j, norm in list(outcome.selected.items())[:_SHOWN]:
-        cluster = "-" if j in estimator.unpenalized_ else str(clusters[j])
-        words = [outcome.names[j]] if groups is None else [outcome.names[j], groups[j]]
-        shown = [Text(printable(word), overflow="ellipsis", no_wrap=True) for word in words]
-        features.add_row(*shown, cluster, f"{norm:.4g}")
-    if len(outcome.selected) > _SHOWN:
-        features.add_row(f"... {len(outcome.selected) - _SHOWN} more", *("" for _ in of_group), "", "")
+    shown, n_words = outcome.features[:_SHOWN], 2 if hasattr(estimator, "feature_groups_") else 1
+    headings, *rows = feature_rows(estimator, shown)
+    features = plain_table(["selected feature", *headings[1:n_words]], headings[n_words:])
+    for j, (_, *cells) in zip(shown, rows, strict=True):
+        words = [printable(outcome.names[j]), *cells[: n_words - 1]]  # sparse data have names of their own
+        features.add_row(*(Text(word, overflow="ellipsis", no_wrap=True) for word in words), *cells[n_words - 1 :])
+    if len(outcome.features) > _SHOWN:
+        features.add_row(f"... {len(outcome.features) - _SHOWN} more", *("" for _ in headings[1:]))
     rest = "None explains the targets, at any alpha." if outcome.is_hopeless else "A smaller alpha selects some."
-    console.print(features if outcome.selected else Text(f"No feature is selected. {rest}\n"))
+    console.print(features if shown else Text(f"No feature is selected. {rest}\n"))
     loud = verdicts(outcome.scores)
     for note in loud:
         console.print(Text(f"WARNING: {note}", style="bold red"))
-    for note in filter(None, [unequal_norms_text(estimator), *outcome.notes]):
+    for note in filter(None, [scale_text(estimator), *outcome.notes]):
         if note not in loud:
             console.print(Text(f"Note: {note}"))
     if not written:

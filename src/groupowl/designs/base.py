@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -14,7 +14,18 @@ from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_sample_weight, check_targets, check_tasks, entry_weights
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means, nonzero_rows
+from ..norm.kernels import (
+    EPS,
+    LARGEST_NORM,
+    LONGEST_SUM_OF_SAMPLES,
+    SMALLEST_NORM,
+    divide_rows,
+    matrix_product,
+    merged_means,
+    nonzero_rows,
+    two_sum,
+    vector_product,
+)
 from .factors import CompressedData, compress_blocks
 from .statistics import SufficientStatistics, statistics_of_parts
 
@@ -135,6 +146,8 @@ class Design(ABC):
     #: What was taken off each column of X as it was given, and by what it was multiplied then; None means nothing.
     mean: FloatArray | None = None
     inverse_scale: FloatArray | None = None
+    #: Standard deviations of the columns of X, 1 where they do not vary, where columns are standardized.
+    deviation: FloatArray | None = None
     #: Which targets of which samples were observed, where weights differ between tasks.
     patterns: Patterns | None = None
     #: What columns are like in each task, where that is so and it is known.
@@ -353,11 +366,27 @@ class Design(ABC):
         if self.mean is None or self.inverse_scale is None:
             return B, np.zeros(B.shape[-1])
         B_scaled = B * self.inverse_scale[:, None]
-        return B_scaled, -(self.mean @ B_scaled)
+        return B_scaled, -vector_product(self.mean, B_scaled)
 
     def own_coefficients(self, B: FloatArray) -> FloatArray:
         """Coefficients of this design's columns, from those for X as it was given; zero for columns that are zero."""
         return B if self.inverse_scale is None else divide_rows(B, self.inverse_scale)
+
+    @cached_property
+    def penalty_scale(self) -> FloatArray | None:
+        """What coefficients for X as it was given are multiplied with to be on the scale that the penalty sees.
+
+        None where nothing was scaled. Columns that are not scaled because they do not vary have 1.
+        """
+        scale = self._own_scale()
+        if scale is None or (self.deviation is None and np.all(scale == 1.0)):
+            return None
+        scale.flags.writeable = False  # results share it
+        return scale
+
+    def _own_scale(self) -> FloatArray | None:
+        inverse = self.inverse_scale
+        return None if inverse is None else np.divide(1.0, inverse, out=np.ones(len(inverse)), where=inverse > 0.0)
 
     def zero_columns(self, norms: FloatArray) -> BoolArray:
         """Columns of X as it was given that are zero here, by the norms of this design's columns."""
@@ -405,6 +434,17 @@ class LocalDesign(Design):
         """Copies of few columns, where a product with these is faster than one with all; else None."""
         raise NotImplementedError(f"{type(self).__name__} gathers no columns")
 
+    def product(self, X: Any, B: FloatArray) -> FloatArray:
+        """``X B`` of a piece of X, or of columns of it, in double precision."""
+        return matrix_product(X, B)
+
+    def transposed_product(self, X: Any, T: FloatArray) -> FloatArray:
+        """``X^T T`` of a piece of X in double precision."""
+        if self._order == "F":
+            return matrix_product(X.T, T, LONGEST_SUM_OF_SAMPLES)
+        # The same product; by rows, BLAS is up to twice as fast with the small factor first.
+        return matrix_product(T.T, X, LONGEST_SUM_OF_SAMPLES).T
+
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         """``X B + 1 offset^T``, over the columns with a non-zero row of ``B`` when they are few."""
         support = np.flatnonzero(nonzero_rows(B))
@@ -412,23 +452,19 @@ class LocalDesign(Design):
         X, B = (self.X, B) if few is None else (few, B[support])
         self.charge(X.shape[1])
         if X.dtype == np.float64:
-            Z = X @ B
+            Z = self.product(X, B)
         else:
-            Z = np.zeros((X.shape[0], B.shape[1]))
-            for rows, columns, block in self.blocks(X):
-                Z[rows] += block @ B[columns]
+            pieces = ((rows, self.product(block, B[columns])) for rows, columns, block in self.blocks(X))
+            Z = sum_of_pieces(pieces, (X.shape[0], B.shape[1]))
         return Z if offset is None else Z + offset
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``."""
         self.charge(self.n_features)
         if self.X.dtype == np.float64:
-            # The same product; by rows, BLAS is up to twice as fast with the small factor first.
-            return (T.T @ self.X).T if self._order == "C" else self.X.T @ T
-        C = np.zeros((self.n_features, T.shape[1]))
-        for rows, columns, block in self.blocks():
-            C[columns] += block.T @ T[rows]
-        return C
+            return self.transposed_product(self.X, T)
+        pieces = ((columns, self.transposed_product(block, T[rows])) for rows, columns, block in self.blocks())
+        return sum_of_pieces(pieces, (self.n_features, T.shape[1]))
 
     def bands(self) -> Iterator[tuple[slice, Any]]:
         """Whole rows of X, as many as are in memory at a time, and which they are; all of them are a pass."""
@@ -455,6 +491,17 @@ class LocalDesign(Design):
     def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
         """One pass, whatever the number of parts."""
         return statistics_of_parts(((X, Y[rows], w[rows, 0], parts[rows]) for rows, X in self.bands()), n_parts)
+
+
+def sum_of_pieces(pieces: Iterable[tuple[slice, FloatArray]], shape: tuple[int, int]) -> FloatArray:
+    """Sum of pieces of some rows each, however many they are, with what rounding takes off on the way."""
+    total, rest = np.zeros(shape), np.zeros(shape)
+    for rows, piece in pieces:
+        total[rows], lost = two_sum(total[rows], piece)
+        rest[rows] += lost
+    rest[~np.isfinite(rest)] = 0.0  # what overflows is what it is
+    total += rest
+    return total
 
 
 def is_dask(values: Any) -> bool:

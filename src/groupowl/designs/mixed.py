@@ -101,6 +101,12 @@ class MixedDesign(WrappedDesign):
     def own_coefficients(self, B: FloatArray) -> FloatArray:
         return np.asarray(self.unmixing @ self.base.own_coefficients(B))
 
+    def _own_scale(self) -> FloatArray | None:
+        """Mixed columns have no coefficients of their own: theirs are per standard deviation, times the factor."""
+        scale, lengths = self.base._own_scale(), np.sqrt(np.asarray(self.unmixing.power(2).sum(axis=0)))
+        lengths[lengths == 0.0] = 1.0
+        return lengths if scale is None else scale * lengths
+
     def zero_columns(self, norms: FloatArray) -> BoolArray:
         return self.base.zero_columns(self.base_norms)
 

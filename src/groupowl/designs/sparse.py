@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS
-from .base import ColumnMoments, Design, LocalDesign, PassCounter, PlainData
+from ..norm.kernels import EPS, LONGEST_SUM, LONGEST_SUM_OF_SAMPLES
+from .base import ColumnMoments, Design, LocalDesign, PassCounter, PlainData, sum_of_pieces
 from .dense import DenseColumns
 
 #: A stored entry of a sparse matrix takes as long as this many of a dense one.
 SPARSE_SLOWDOWN = 5.0
 # Stored entries converted to double precision at a time when the data are single precision.
 _BLOCK_ENTRIES = 1 << 20
+# Entries whose rows are counted at a time.
+_COUNTED_ENTRIES = 1 << 17
 # Columns this full are faster as dense arrays.
 _DENSE_FRACTION = 0.1
 # A matrix by rows with no more stored entries is copied by columns when columns are needed: at most 120 megabytes.
@@ -54,6 +57,22 @@ class SparseDesign(LocalDesign):
         few = len(support) <= _GATHER_FRACTION * self.n_features
         is_faster = few and (len(support) == 0 or self._columns_first.format == "csc")
         return self._columns_first[:, support].astype(np.float64, copy=False) if is_faster else None
+
+    @cached_property
+    def _multiply(self) -> Multiplication:
+        return Multiplication(self.X, LONGEST_SUM)
+
+    @cached_property
+    def _multiply_transposed(self) -> Multiplication:
+        return Multiplication(self.X.T, LONGEST_SUM_OF_SAMPLES)
+
+    def product(self, X: Any, B: FloatArray) -> FloatArray:
+        multiply = self._multiply if X is self.X else Multiplication(X, LONGEST_SUM)
+        return multiply(B)
+
+    def transposed_product(self, X: Any, T: FloatArray) -> FloatArray:
+        multiply = self._multiply_transposed if X is self.X else Multiplication(X.T, LONGEST_SUM_OF_SAMPLES)
+        return multiply(T)
 
     def plain_data(self) -> PlainData | None:
         """X by columns, unless a copy would be large."""
@@ -131,6 +150,69 @@ class SparseDesign(LocalDesign):
 
     def _chosen(self, columns: IndexArray) -> Any:
         return sp.csc_array(self._columns_first[:, columns]).astype(np.float64, copy=False)
+
+
+class Multiplication:
+    """Products with a CSR or CSC array that add up at most ``longest`` stored entries of a row in one go.
+
+    Entries of a long row of a CSR array are taken for those of several rows, whose sums are added up in the same way. A
+    CSC array is cut between columns. The pieces are views.
+    """
+
+    def __init__(self, X: Any, longest: int) -> None:
+        self.X, self.n_rows = X, X.shape[0]
+        self.cuts = [0, X.shape[1]]
+        self.sums: Multiplication | None = None
+        self.pieces = []
+        if X.format == "csc":
+            self.cuts = _column_cuts(X, longest, *self.cuts)
+            self.pieces = [_some_columns(X, first, last) for first, last in pairwise(self.cuts)]
+        elif np.diff(X.indptr).max(initial=0) > longest:
+            self._cut_rows(longest)
+
+    def _cut_rows(self, longest: int) -> None:
+        X = self.X
+        lengths = np.diff(X.indptr)
+        counts = -(-lengths // longest)
+        ends = np.cumsum(counts)
+        number = np.arange(ends[-1]) - np.repeat(ends - counts, counts)  # of a piece, within its row
+        starts = np.append(np.repeat(X.indptr[:-1], counts) + longest * number, X.nnz)
+        self.X = sp.csr_array((X.data, X.indices, starts), shape=(ends[-1], X.shape[1]))
+        places = np.ones(ends[-1]), np.arange(ends[-1]), np.append(0, ends)
+        self.sums = Multiplication(sp.csr_array(places, shape=(len(counts), ends[-1])), longest)
+
+    def __call__(self, B: FloatArray) -> FloatArray:
+        if self.sums is not None:
+            return self.sums(self.X @ B)
+        if len(self.pieces) <= 1:
+            return self.X @ B
+        cut = zip(self.pieces, pairwise(self.cuts), strict=True)
+        found = ((slice(None), piece @ B[first:last]) for piece, (first, last) in cut)
+        return sum_of_pieces(found, (self.n_rows, B.shape[1]))
+
+
+def _some_columns(X: Any, first: int, last: int) -> Any:
+    """Columns of a CSC array that follow each other, a view."""
+    starts = X.indptr[first : last + 1]
+    entries = slice(starts[0], starts[-1])
+    return sp.csc_array((X.data[entries], X.indices[entries], starts - starts[0]), shape=(X.shape[0], last - first))
+
+
+def _column_cuts(X: Any, longest: int, first: int, last: int) -> list[int]:
+    """Columns at which a CSC array is cut, so that no row has many stored entries between two of them."""
+    if last - first <= longest or _longest_row(X, first, last) <= longest:
+        return [first, last]
+    middle = (first + last) // 2
+    return [*_column_cuts(X, longest, first, middle), *_column_cuts(X, longest, middle, last)[1:]]
+
+
+def _longest_row(X: Any, first: int, last: int) -> int:
+    """Stored entries that the longest row of a CSC array has in some columns; counted in pieces, which are copied."""
+    counts, rows = np.zeros(X.shape[0], dtype=np.intp), X.indices[X.indptr[first] : X.indptr[last]]
+    at_once = max(_COUNTED_ENTRIES, len(counts))
+    for start in range(0, len(rows), at_once):
+        counts += np.bincount(rows[start : start + at_once], minlength=len(counts))
+    return int(counts.max(initial=0))
 
 
 class SparseColumns:

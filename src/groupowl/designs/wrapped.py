@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, SMALLEST_NORM, divide_rows, exceeds_rounding, row_norms
+from ..norm.kernels import (
+    EPS,
+    SMALLEST_NORM,
+    divide_rows,
+    exceeds_rounding,
+    matrix_product,
+    nonzero_rows,
+    row_norms,
+)
 from .base import ColumnMoments, Design, PlainData, Sum, check_overflow, check_underflow, products, rounding_rtol
 from .dense import DenseColumns
 from .factors import CompressedData
@@ -48,7 +56,7 @@ _COSTS = (
     "patterns",
 )
 # And how its columns came from X as it was given.
-_ORIGIN = ("mean", "inverse_scale", "treated_as_constant")
+_ORIGIN = ("mean", "inverse_scale", "deviation", "treated_as_constant")
 
 NO_COLUMNS: IndexArray = np.zeros(0, dtype=np.intp)
 
@@ -223,6 +231,8 @@ def with_deviations(
         is_constant[unscaled] = inverse_scale[unscaled] == 0.0
     wrapped = StandardizedDesign(design, mean if center else np.zeros_like(mean), inverse_scale)
     wrapped.treated_as_constant = np.flatnonzero(is_constant & (deviation > 0.0))
+    if scale:
+        wrapped.deviation = np.where(varies, deviation, 1.0)
     return wrapped
 
 
@@ -291,7 +301,9 @@ class ProjectedDesign(WrappedDesign):
         return self._without_basis(B, self.base.predictor(B * self._kept, offset))
 
     def _without_basis(self, B: FloatArray, product: Handle) -> Handle:
-        minus = partial(_minus_product, coefficients=self.loadings @ (B * self._kept))
+        rows = np.flatnonzero(nonzero_rows(B))
+        explained = matrix_product(self.loadings[:, rows], (B * self._kept)[rows])
+        minus = partial(_minus_product, coefficients=explained)
         return self.map(minus, product, self.basis.Q)
 
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
@@ -321,7 +333,7 @@ class ProjectedDesign(WrappedDesign):
             return self._kept * self.base.squared_products(H)
         weighted = self.map(_times_each, self.basis.Q, H)
         C, (square,) = self.base.evaluate(weighted, (products, self.basis.Q, weighted))
-        cross = np.einsum("rj,jkr->jk", L, C.reshape(len(C), -1, rank))
+        cross = np.einsum("rj,jkr->jk", L, C.reshape(len(C), C.shape[1] // rank, rank))  # there may be no column left
         explained = np.einsum("rj,rks,sj->jk", L, square.reshape(rank, -1, rank), L, optimize=True)
         whole = self.base.squared_products(H)
         room = 8 * EPS * np.sqrt(self.n_samples) * (whole + explained)  # each of the three parts is no larger
@@ -393,6 +405,13 @@ class ProjectedDesign(WrappedDesign):
     def own_coefficients(self, B: FloatArray) -> FloatArray:
         """Coefficients of the projected columns."""
         return super().own_coefficients(B) * self._kept
+
+    def _own_scale(self) -> FloatArray | None:
+        """The penalty does not see unpenalized columns: they are shown per standard deviation where others are."""
+        scale = super()._own_scale()
+        if scale is not None and self.deviation is not None:
+            scale[self.basis.columns] = self.deviation[self.basis.columns]
+        return scale
 
     def basis_coefficients(self, B: FloatArray) -> tuple[FloatArray, float]:
         """What ``X B`` has in the span of the basis, as coefficients, and a bound on it whatever cancels."""

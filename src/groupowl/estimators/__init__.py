@@ -1,8 +1,8 @@
-"""Estimators in the manner of scikit-learn."""
+"""Estimators with the interface of scikit-learn."""
 
 from .classifier import GroupOWLClassifier
 from .cv import GroupOWLClassifierCV, GroupOWLRegressorCV
-from .fit_summary import FeatureStatus, FitCertificate
+from .fit_summary import FeatureStatus, FitCertificate, FitSummary
 from .regressor import GroupOWLRegressor
 from .survival import GroupOWLCox, GroupOWLCoxCV
 from .verification import Verification
@@ -10,6 +10,7 @@ from .verification import Verification
 __all__ = [
     "FeatureStatus",
     "FitCertificate",
+    "FitSummary",
     "GroupOWLClassifier",
     "GroupOWLClassifierCV",
     "GroupOWLCox",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -19,6 +20,8 @@ from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _checks as checks
+from .._progress import progress_line
+from .._resume import ResumeFolder
 from .._text import printable
 from .._threads import blas_threads
 from .._typing import FloatArray
@@ -31,12 +34,23 @@ from ..model_selection import Fitting
 from ..norm import PenaltyOptions
 from ..path import PathResult, path_through_fit
 from ..path.follower import Watch
+from ..path.kept_points import path_facts, solution_folder
 from ..problem import warn_of_lost_samples
-from ..solvers import Callback, SolveResult, SolverSettings, check_settings, lean_solve, warn_unless_converged
+from ..solvers import (
+    Callback,
+    SolveResult,
+    SolverSettings,
+    check_callback,
+    check_settings,
+    lean_solve,
+    warn_unless_converged,
+)
 from ..weights import PROMISING, resolve_weights, sequences_of
 from .fit_summary import ReportMethods
 from .verification import FitCheck, Verification
 
+# The file of a folder to go on from that has the coefficients of a single fit.
+_ITERATE = "fit"
 _MATRIX_CHECKS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
 
 
@@ -147,6 +161,8 @@ class GroupOWLBase(ReportMethods):
     positive: Any = False
     categories: Any = None
     unseen: str = "error"
+    callback: Any = None
+    resume: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -162,6 +178,8 @@ class GroupOWLBase(ReportMethods):
             checks.truth_value(name, getattr(self, name, False))
         check_unseen(self.unseen)
         settings = check_settings(self.solver, self.screening, self.tol, self.max_iter, None, self.random_state)
+        if self.callback is not None:
+            check_callback(self.callback)
         flags = (bool(self.fit_intercept), bool(self.standardize))
         return Fitting(self._loss, *flags, np.zeros(0, dtype=np.intp), settings, relaxed=bool(self.relaxed))
 
@@ -329,13 +347,32 @@ class GroupOWLBase(ReportMethods):
             raise ValueError(f"{kind} was fitted without an offset: leave it out.")
 
     def _solve(
-        self, model: Model, alpha: float, settings: SolverSettings, start: FloatArray | None = None, *, what: str = ""
+        self,
+        model: Model,
+        alpha: float,
+        settings: SolverSettings,
+        start: FloatArray | None = None,
+        *,
+        what: str = "",
+        callback: Callback | None = None,
+        alpha_index: int = 0,
+        save: Callable[[FloatArray, FloatArray], None] | None = None,
     ) -> SolveResult:
-        """One solve, with a line of progress, about ``what``, if the user asked for it."""
+        """One solve, with a line of progress, about ``what``, if the user asked for it.
+
+        ``save`` gets coefficients and intercept as far as they are when the solve is interrupted, and now and then
+        where there is a folder to go on from.
+        """
         about: dict[str, Any] = {"goal": model.problem.goal(settings.tol), "what": what or type(self).__name__}
-        with closing(Watch(verbose=self.verbose, **about)) as watch:
+        about["keep"] = None if self.resume is None else save
+        with closing(Watch(callback, verbose=self.verbose, first_index=alpha_index, **about)) as watch:
             solves = model.continuation(replace(settings, callback=watch.if_needed), start=start)
-            result = solves.solve(model.sequence_weights, alpha, dtype=model.dtype)
+            try:
+                result = solves.solve(model.sequence_weights, alpha, dtype=model.dtype)
+            except BaseException:
+                if save is not None:
+                    save(*model.problem.to_input(solves.B))
+                raise
         if self._keeps_solves:
             self._solves = model, solves
         return result
@@ -383,7 +420,7 @@ class GroupOWLBase(ReportMethods):
             warnings.warn(f"relaxed=True: {what}, and {why}. {remedy}", UserWarning, stacklevel=3)
         kept = {}
         for name, value in vars(self).items():
-            if name.startswith("_") or not name.endswith("_"):
+            if name[-1] != "_" or name[0] == "_":  # in microseconds, as small fits take two hundred of them
                 kept[name] = value
         self.__dict__ = kept | data.labels | fitted | more
         return self
@@ -444,7 +481,12 @@ class GroupOWLBase(ReportMethods):
         data = self._validate_fit(X, y, sample_weight, offset=offset, reset=False)
         model = data.fitting.model(data.X, data.Y, self.weights, data.sample_weight)
         with np.errstate(all="ignore"):
-            return FitCheck(copy(self).set_params(verbose=0), data, model).verification()
+            return FitCheck(self._quiet_copy(), data, model).verification()
+
+    def _quiet_copy(self) -> Self:
+        """The same that says nothing, asks nobody and keeps nothing while it fits."""
+        quiet: Self = copy(self).set_params(verbose=0, callback=None, resume=None)
+        return quiet
 
 
 @dataclass(eq=False, repr=False)
@@ -468,18 +510,19 @@ class SingleFit(GroupOWLBase):
             Targets; for classification one label per sample, or label indicators of 0 and 1, a column for each label.
             NaN among several targets, or among label indicators, means that a target was not observed.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Non-negative weights, of samples or of each of their targets; 2 is the same as the sample twice, 0 as no
-            sample. Weight sequences that depend on the number of samples ("gaussian", "chi_gauss", functions) count
-            rows.
+            Non-negative weights, one per sample or one per target of each sample. Weight 2 has the same effect as two
+            copies of the sample, weight 0 as leaving it out. Weight sequences that depend on the number of samples
+            ("gaussian", "chi_gauss", functions) count rows.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Numbers that are added to the linear predictors, with a coefficient of one, such as the logarithms of
-            exposures of ``loss="poisson"``; a column for each class where there are three or more. Predictions then
-            need an offset, too: ``offset=0`` for none.
+            Added to the linear predictors with coefficient one, for example the logarithm of the exposure for
+            ``loss="poisson"``. Three or more classes need a column for each class. Predictions then require an offset,
+            too; ``offset=0`` means none.
 
         Returns
         -------
         self
-            The fitted estimator. A fit that fails or is interrupted leaves an earlier one as it was.
+            The fitted estimator. A fit that fails or is interrupted leaves an earlier one as it was; the next one
+            starts where it ended with ``warm_start=True``, or with the same folder ``resume``.
 
         Warns
         -----
@@ -491,7 +534,7 @@ class SingleFit(GroupOWLBase):
             "gaussian" are to control false discoveries, and columns of X
             are correlated.
         """
-        with blas_threads(X):
+        with progress_line(self.verbose, type(self).__name__), blas_threads(X):
             data = self._validate_fit(X, y, sample_weight, offset=offset)
             small = self._small_fit(data)
             if small is not None and not self.relaxed:
@@ -503,22 +546,55 @@ class SingleFit(GroupOWLBase):
             warn_of_lost_samples(model.problem, data.Y, sample_weight)
             warn_unless_bounded(model)
             warn_if_correlated(model, self.weights)
-            alpha, start = model.resolve_alpha(self.alpha), None
-            last: Any = getattr(self, "solve_result_", None)
-            is_like_last = last is not None and last.B.shape == (data.n_features, data.n_targets)
-            classes: Any = [labels.get("classes_") for labels in (data.labels, vars(self))]
-            if self.warm_start and is_like_last and np.array_equal(*classes):
-                start = model.start(last.B.T, last.intercept)
-            result = self._solve(model, alpha, settings, start)
+            alpha = model.resolve_alpha(self.alpha)
+            folder = None
+            if self.resume is not None:
+                facts = path_facts(model, settings, [alpha], (data.X, data.Y, data.sample_weight))
+                folder = solution_folder(self.resume, facts)
+            start = self._start(model, data, folder)
+            save = partial(self._keep_iterate, folder, data.labels.get("classes_"))
+            result = self._solve(model, alpha, settings, start, callback=self.callback, save=save)
+            if folder is not None:
+                folder.write(_ITERATE, B=result.B, intercept=result.intercept)
         warn_unless_converged(result, model.problem.goal(settings.tol), settings)
+        self.__dict__.pop("_iterate", None)
         return self._store(data, model.weights, result, alpha, model)
+
+    def _start(self, model: Model, data: FitData, folder: ResumeFolder | None) -> FloatArray | None:
+        """Where a fit starts: what the folder has, with a warm start where the last fit has ended, else None."""
+        found = None if folder is None else folder.read(_ITERATE)
+        if found is not None:
+            return model.start(found["B"].T, found["intercept"])
+        if not self.warm_start:
+            return None
+        last: Any = getattr(self, "solve_result_", None)
+        known: Any = getattr(self, "_iterate", None) or (
+            last and (last.B, last.intercept, getattr(self, "classes_", None))
+        )
+        if known is None:
+            return None
+        B, intercept, classes = known
+        labels: Any = data.labels.get("classes_")
+        if B.shape != (data.n_features, data.n_targets) or not np.array_equal(classes, labels):
+            return None
+        return model.start(B.T, intercept)
+
+    def _keep_iterate(self, folder: ResumeFolder | None, classes: Any, B: FloatArray, intercept: FloatArray) -> None:
+        """Keep what an interrupted fit has found so far, for the next one."""
+        if not np.isfinite(B).all() or not np.isfinite(intercept).all():
+            return
+        if folder is not None:
+            folder.write(_ITERATE, B=B, intercept=intercept)
+        if self.warm_start:
+            self._iterate = B, intercept, classes
 
     def _small_fit(self, data: FitData) -> tuple[FloatArray, SolveResult, float] | None:
         """Weights, solve and alpha of a fit that asks for nothing out of the ordinary, or None."""
         fitting, alpha = data.fitting, self.alpha
         is_ordinary = isinstance(alpha, float) and 0.0 < alpha < np.inf and isinstance(self.weights, str | np.ndarray)
-        is_warm = self.warm_start and hasattr(self, "solve_result_")
-        asks_more = is_warm or self.standardize or self.verbose or self._keeps_solves
+        is_warm = self.warm_start and (hasattr(self, "solve_result_") or hasattr(self, "_iterate"))
+        is_watched = self.verbose or self.callback is not None or self.resume is not None
+        asks_more = is_warm or is_watched or self.standardize or self._keeps_solves
         if not is_ordinary or asks_more or data.sample_weight is not None or len(fitting.unpenalized):
             return None
         promises = isinstance(self.weights, str) and self.weights in PROMISING  # a model can see whether it holds

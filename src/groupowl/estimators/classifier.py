@@ -108,7 +108,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
+            Added to the linear predictors. Required if the fit had an offset; ``offset=0`` means none.
 
         Returns
         -------
@@ -127,7 +127,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
+            Added to the linear predictors. Required if the fit had an offset; ``offset=0`` means none.
 
         Returns
         -------
@@ -147,7 +147,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
+            Added to the linear predictors. Required if the fit had an offset; ``offset=0`` means none.
 
         Returns
         -------
@@ -170,7 +170,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
+            Added to the linear predictors. Required if the fit had an offset; ``offset=0`` means none.
 
         Returns
         -------
@@ -192,7 +192,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples, which then make up the fraction.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
+            Added to the linear predictors. Required if the fit had an offset; ``offset=0`` means none.
 
         Returns
         -------
@@ -290,10 +290,10 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         Strength of the penalty. "auto" is a tenth of the smallest alpha that selects nothing on these data (1 where
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
-        a positive weight, however large that is.
+        a positive weight, each counted once.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
@@ -302,14 +302,15 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     unpenalized : list of str or int, default=None
         Columns that are always in the model and not penalized, by name or index.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
-        "auto" is for everyone; see :func:`groupowl.solve`.
+        "auto" suits nearly all problems; see :func:`groupowl.solve`.
     screening : {"safe", "paper", "none"}, default="safe"
-        Rule that removes features proved to be zero. The answer is the same, and with "auto" nearly the time, too.
+        Rule that removes features proved to be zero. The solution is the same for all three, and with ``solver="auto"``
+        the time nearly so.
     tol : float, default=1e-6
         The fit ends when the duality gap is at most ``tol`` times the loss of the null model (the intercept alone, or
         zero without one).
     max_iter : int, default=10000
-        Most proximal steps to take.
+        Maximum number of proximal steps.
     warm_start : bool, default=False
         Whether a fit starts from the coefficients of the last one, where shapes and classes agree. The answer is the
         same to ``tol``.
@@ -320,38 +321,48 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints a line of progress, 2 a line for every certificate.
+        1 shows a line of progress, with the share of a pass over data on disk or on a cluster that is done; 2 a line
+        for every certificate.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
-        Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
-        alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
-        ``weights`` then has one weight per group.
+        Groups of columns that are selected together, for all targets: a label for each column (None for a column by
+        itself), a list of lists of columns, or a dict from names of groups to lists of columns. Columns that are not
+        listed are groups of one. ``weights`` then has one weight per group.
     group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
-        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
-        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
-        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
-        ``coef_`` is on the scale of X all the same.
+        Scaling of groups of two or more columns for the penalty. "size": divide by the square root of the number of
+        columns. "none": do not scale. "frobenius": divide the group by the square root of the sum of the variances of
+        its columns, which are then not standardized one by one. "orthonormal": replace the columns by uncorrelated
+        combinations with standard deviation 1, so that the penalty applies to the predictions of the group. ``coef_``
+        is always on the scale of X.
     penalty_factor : array-like of shape (n_features,), dict or "adaptive", default=None
-        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
-        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
-        penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
-        from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
-        that of the feature, or of its group, in the scale of the penalty, but at most 100.
+        Factors of the penalty, one for each feature, or a dict with those of some features. The penalty applies to
+        columns divided by their factors, so the order of norms, their ties and the clusters refer to scaled columns.
+        Factors are not rescaled. 0 means no penalty, and such features use none of the weights; infinity leaves a
+        feature out. "adaptive" computes factors from a first fit without factors, at a tenth of the smallest alpha that
+        selects nothing: the largest norm divided by the norm of the feature (or of its group) on the scale of the
+        penalty, but at most 100.
     ridge : float, default=0.0
-        Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
-        (standardized, if so, and scaled); unpenalized features have none.
+        Adds ``ridge/2 ||B||_F^2`` to the objective, for coefficients on the scale of the penalty (of standardized and
+        scaled columns). Unpenalized features have no ridge.
     positive : bool, names or indices of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
-        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any.
-        Not for three classes or more, whose coefficients count by their differences.
+        True: coefficients of penalized features must not be negative. Names or indices: the same for these features
+        only. Signs, one for each feature or a dict with those of some: 1 for not negative, -1 for not positive, 0 for
+        no constraint. Not for three classes or more, whose coefficients count by their differences.
     categories : list of str or int, or "auto", default=None
-        Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
+        Columns of a data frame to treat as categories, by name or index, or "auto" for all columns of text or of a
         categorical type. Each becomes a feature group of columns of 0 and 1, one for each level that occurs, called
-        ``column=level``, which are in or out of the model together; "frobenius" is its scale, unless ``group_scale`` is
-        "none" or "orthonormal". Other parameters name the columns of X, and mean all levels of a category. A
-        ``feature`` of ``coef_``, ``clusters_`` and all else that is fitted is then a column after that.
+        ``column=level``. They are selected together, with ``group_scale="frobenius"`` unless "none" or "orthonormal" is
+        given. In other parameters, the name of a category means all its levels. ``coef_``, ``clusters_`` and other
+        attributes with an entry per feature have one per level.
     unseen : {"error", "zero"}, default="error"
-        What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
-        predict as if the column had no effect there.
+        What to do in predictions with missing categories and with levels that were not in the training data: raise an
+        error, or predict as if the column had no effect.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate, see :class:`groupowl.Progress`; returning True
+        ends the fit there. The compiled kernel is not used then.
+    resume : str or Path, default=None
+        A folder that keeps the coefficients of a fit that is interrupted (and every 30 seconds of a long one), from
+        which the same fit goes on. A folder of another problem (data, penalty, alpha, tol, version of groupowl) is
+        refused.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
         same total weight. For label indicators, factors of the weights of samples that have a label, by its index or
@@ -366,16 +377,18 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
         Coefficients; float32 where X is.
     intercept_ : ndarray of shape (n_classes,) or (1,)
-        Intercept; zero when none is fitted.
+        Intercept; zero without one.
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     alpha_ : float
         Strength used.
     weights_ : ndarray of shape (n_penalized,)
         Weight sequence used.
     clusters_ : ndarray of int of shape (n_features,)
-        Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
-        falling norm; 0 for features that are not selected or not penalized.
+        Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
+        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
@@ -385,7 +398,7 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     categories_ : dict of str to list of str
         Levels of each category, as text; only with ``categories``.
     coef_names_ : ndarray of str of shape (n_features,)
-        Names of the columns of ``coef_``, where X had names: those of X, and of the levels of categories.
+        Names of the columns of ``coef_`` if X had names: columns of X and levels of categories.
     penalty_factor_ : ndarray of shape (n_features,)
         Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float

@@ -16,6 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_sample_weight, column_names, entry_weights, lookup, refuse_mask
+from .._progress import progress_line
 from .._threads import blas_threads, check_jobs
 from ..designs import is_summary
 from ..inputs import import_pandas
@@ -26,7 +27,7 @@ from ..model_selection.folds import resolve_scorer, scorer_scores, takes_sample_
 from ..model_selection.search import best_sequence, ridges_of, tunes_ridge
 from ..path import resolve_alphas
 from ..problem import warn_of_lost_samples
-from ..solvers import SolveResult, SolverSettings, warn_unless_converged
+from ..solvers import Callback, SolveResult, SolverSettings, warn_unless_converged
 from ..solvers.solve_result import short_of_tolerance
 from ..weights import sequence_names, sequences_of
 from .base import FitData, GroupOWLBase
@@ -70,9 +71,9 @@ class CrossValidatedFit(GroupOWLBase):
             Non-negative weights, of samples or of each of their targets, in fits and in scores; 2 is the same as the
             sample twice (in the same fold), 0 as no sample.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Numbers that are added to the linear predictors, with a coefficient of one, such as the logarithms of
-            exposures of ``loss="poisson"``; a column for each class where there are three or more. Predictions then
-            need an offset, too: ``offset=0`` for none. Folds have theirs; ``scoring`` cannot be given.
+            Added to the linear predictors with coefficient one, for example the logarithm of the exposure for
+            ``loss="poisson"``. Three or more classes need a column for each class. Predictions then require an offset,
+            too; ``offset=0`` means none. Folds have theirs; ``scoring`` cannot be given.
         **params : dict
             ``groups``, for splitters that keep groups of samples together. With scikit-learn's metadata routing
             enabled: whatever splitter and scorer request.
@@ -80,7 +81,8 @@ class CrossValidatedFit(GroupOWLBase):
         Returns
         -------
         self
-            The fitted estimator. A fit that fails or is interrupted leaves an earlier one as it was.
+            The fitted estimator. A fit that fails or is interrupted leaves an earlier one as it was; with a folder
+            ``resume`` the same call goes on from what was finished.
 
         Warns
         -----
@@ -92,18 +94,19 @@ class CrossValidatedFit(GroupOWLBase):
             "gaussian" are to control false discoveries, and columns of X
             are correlated; an alpha that is chosen by its score controls nothing in any case.
         """
-        with blas_threads(X, are_taken=self.n_jobs not in (None, 1)):
+        taken = self.n_jobs not in (None, 1)
+        with progress_line(self.verbose, type(self).__name__), blas_threads(X, are_taken=taken):
             search = self._search(X, y, sample_weight, params, offset=offset)
             warn_of_lost_samples(search.models[0].problem, search.data.Y, sample_weight)
             warn_unless_bounded(search.models[0])
             warn_if_correlated(search.models[0], self.weights)
-            choices = search.run()
+            choices = search.run(self.resume)
             reports = list(map(attrgetter("report"), choices))
             best = best_sequence(reports)
             model, path, report, held_out, criteria = choices[best]
             settings, alpha = search.fitting.settings, path.points[report["best_index"]].alpha
             data = replace(search.data, fitting=search.fitting_of(best))
-            result = self._final_fit(model, alpha, settings)
+            result = self._final_fit(model, alpha, settings, self.callback, report["best_index"])
         short, prefix = short_of_tolerance(path.points, len(path.points), "alphas")
         warn_unless_converged(short if prefix else result, model.problem.goal(settings.tol), settings, prefix=prefix)
         fitted = {"path_": path.labeled(data.labels), "search_results_": reports}
@@ -167,7 +170,7 @@ class CrossValidatedFit(GroupOWLBase):
             True exactly when the fit holds; printed, it says why.
         """
         check_is_fitted(self)
-        quiet = copy(self).set_params(verbose=0)
+        quiet = self._quiet_copy()
         search = quiet._search(X, y, sample_weight, params, offset=offset, reset=False)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit has said what fell short
@@ -298,14 +301,22 @@ class CrossValidatedFit(GroupOWLBase):
         has_weight = sample_weight is not None and scorer is not None and takes_sample_weight(scorer)
         return params, {"sample_weight": sample_weight} if has_weight else {}
 
-    def _final_fit(self, model: Model, alpha: float, settings: SolverSettings) -> SolveResult:
+    def _final_fit(
+        self, model: Model, alpha: float, settings: SolverSettings, callback: Callback | None = None, index: int = 0
+    ) -> SolveResult:
         """The fit at the chosen alpha, to some more digits than tol asks for where they are to be had."""
-        what = f"{type(self).__name__}, final fit"
+        about: dict[str, Any] = {
+            "what": f"{type(self).__name__}, final fit",
+            "callback": callback,
+            "alpha_index": index,
+        }
         finer = replace(settings, tol=_FINER * settings.tol, max_iter=min(_FINER_STEPS, settings.max_iter))
-        result = self._solve(model, alpha, finer, what=what)
+        result = self._solve(model, alpha, finer, **about)
         if result.gap <= model.problem.goal(settings.tol):
             return replace(result, status="converged")  # the finer goal is nobody's but ours
-        return self._solve(model, alpha, settings, what=what)
+        if result.status == "callback":
+            return result
+        return self._solve(model, alpha, settings, **about)
 
 
 def _check_folds_possible(data: FitData, scorer: Any, parts: Any) -> None:
@@ -346,10 +357,10 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
-        a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
+        a positive weight, each counted once; folds use the sequence of all data. Of a list of sequences, each
         with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
         of sequences of two and three levels, see :func:`groupowl.weights.levels`.
     alphas : int or array-like, default=100
@@ -358,7 +369,7 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds. None means 5, or one per sample where fewer than 5 samples have a positive weight. A number of folds
+        Folds. None means 5 folds, or leave-one-out if fewer than 5 samples have a positive weight. A number of folds
         must not exceed the number of samples. In both cases folds are consecutive samples. A splitter with a method
         ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight are left out.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
@@ -366,13 +377,13 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
         ``scoring`` are not used, and there is no ``score_path_``.
     scoring : str, callable or None, default=None
-        None is the negative mean squared error, over samples and targets; the negative mean loss for "huber", the
-        negative mean deviance for "poisson". Or the name of a scorer of scikit-learn, or
-        ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
-        is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
+        None means the negative mean squared error over samples and targets, the negative mean loss for "huber", and the
+        negative mean deviance for "poisson". Or the name of a scorer of scikit-learn, or ``scorer(estimator, X, y)``,
+        which also gets ``sample_weight`` where it takes it and weights are given. Higher is better. The estimator that
+        it gets has a single alpha and all attributes of a fit to the fold, except certificates.
     n_jobs : int or None, default=None
-        Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor. Folds are threads
-        where the compiled kernel does the work.
+        Number of folds (and weight sequences) that joblib runs in parallel; -1 means one per processor. With the
+        compiled kernel they run in threads.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
@@ -381,59 +392,72 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     unpenalized : list of str or int, default=None
         Columns that are always in the model and not penalized, by name or index.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
-        "auto" is for everyone; see :func:`groupowl.solve`.
+        "auto" suits nearly all problems; see :func:`groupowl.solve`.
     screening : {"safe", "paper", "none"}, default="safe"
-        Rule that removes features proved to be zero. The answer is the same, and with "auto" nearly the time, too.
+        Rule that removes features proved to be zero. The solution is the same for all three, and with ``solver="auto"``
+        the time nearly so.
     tol : float, default=1e-6
         Fits on all data end when the duality gap is at most ``tol`` times the loss of the null model; those of folds at
         ``max(tol, 1e-4)``.
     max_iter : int, default=10000
-        Most proximal steps of each fit.
+        Maximum number of proximal steps of each fit.
     relaxed : bool, default=False
         Whether to fit the selected features again without penalty, in the folds that are scored too. Certificates are
         about the penalized fit, which is kept in ``penalized_coef_`` and ``penalized_intercept_``.
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+        1 shows lines of progress with the share of all work that is done, and of a pass over data on disk or on a
+        cluster; 2 a line for every certificate of the fits on all data.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
-        Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
-        alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
-        ``weights`` then has one weight per group.
+        Groups of columns that are selected together, for all targets: a label for each column (None for a column by
+        itself), a list of lists of columns, or a dict from names of groups to lists of columns. Columns that are not
+        listed are groups of one. ``weights`` then has one weight per group.
     group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
-        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
-        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
-        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
-        ``coef_`` is on the scale of X all the same.
+        Scaling of groups of two or more columns for the penalty. "size": divide by the square root of the number of
+        columns. "none": do not scale. "frobenius": divide the group by the square root of the sum of the variances of
+        its columns, which are then not standardized one by one. "orthonormal": replace the columns by uncorrelated
+        combinations with standard deviation 1, so that the penalty applies to the predictions of the group. ``coef_``
+        is always on the scale of X.
     penalty_factor : array-like of shape (n_features,), dict or "adaptive", default=None
-        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
-        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
-        penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
-        from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
-        that of the feature, or of its group, in the scale of the penalty, but at most 100.
+        Factors of the penalty, one for each feature, or a dict with those of some features. The penalty applies to
+        columns divided by their factors, so the order of norms, their ties and the clusters refer to scaled columns.
+        Factors are not rescaled. 0 means no penalty, and such features use none of the weights; infinity leaves a
+        feature out. "adaptive" computes factors from a first fit without factors, at a tenth of the smallest alpha that
+        selects nothing: the largest norm divided by the norm of the feature (or of its group) on the scale of the
+        penalty, but at most 100.
     ridge : float or list of float, default=0.0
-        Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
-        (standardized, if so, and scaled); unpenalized features have none. Of a list of numbers, each with a path of its
-        own, the one with the best score is taken, ``ridge_``; not with an information criterion.
+        Adds ``ridge/2 ||B||_F^2`` to the objective, for coefficients on the scale of the penalty (of standardized and
+        scaled columns). Unpenalized features have no ridge. From a list of numbers, each with its own path, the one
+        with the best score is chosen and stored as ``ridge_``; this needs cross-validation, not an information
+        criterion.
     positive : bool, names or indices of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
-        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any.
+        True: coefficients of penalized features must not be negative. Names or indices: the same for these features
+        only. Signs, one for each feature or a dict with those of some: 1 for not negative, -1 for not positive, 0 for
+        no constraint.
     categories : list of str or int, or "auto", default=None
-        Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
+        Columns of a data frame to treat as categories, by name or index, or "auto" for all columns of text or of a
         categorical type. Each becomes a feature group of columns of 0 and 1, one for each level that occurs, called
-        ``column=level``, which are in or out of the model together; "frobenius" is its scale, unless ``group_scale`` is
-        "none" or "orthonormal". Other parameters name the columns of X, and mean all levels of a category. A
-        ``feature`` of ``coef_``, ``clusters_`` and all else that is fitted is then a column after that.
+        ``column=level``. They are selected together, with ``group_scale="frobenius"`` unless "none" or "orthonormal" is
+        given. In other parameters, the name of a category means all its levels. ``coef_``, ``clusters_`` and other
+        attributes with an entry per feature have one per level.
     unseen : {"error", "zero"}, default="error"
-        What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
-        predict as if the column had no effect there.
+        What to do in predictions with missing categories and with levels that were not in the training data: raise an
+        error, or predict as if the column had no effect.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate of the fits on all data, with their position
+        ``progress.alpha_index`` on the path; returning True ends the path there, and the final fit.
+    resume : str or Path, default=None
+        A folder that keeps solutions on all data, and scores of folds, as soon as they are there. The same fit after an
+        interrupt goes on from them: solutions are certified again. A folder of another problem (data, penalty, alphas,
+        tol, folds, version of groupowl) is refused.
     loss : {"squared", "huber", "poisson"} or Loss, default="squared"
-        "squared" for numbers; "huber" for numbers with outliers, which count by their distance beyond ``delta``, not by
-        its square; "poisson" for counts and rates, whose logarithm of the mean is linear.
+        "squared" for numbers; "huber" for numbers with outliers, whose residuals count linearly beyond ``delta``;
+        "poisson" for counts and rates, with a linear model for the logarithm of the mean.
     delta : float, array-like of shape (n_targets,) or "auto", default="auto"
-        For ``loss="huber"`` only: the residual from which on a sample is an outlier. "auto" is 1.345 standard
-        deviations of the errors of each target, estimated from the median size of the residuals of first fits with a
-        negligible penalty; it is ``delta_``, the same in all folds.
+        For ``loss="huber"`` only: residuals above this value are treated as outliers. "auto" is 1.345 standard
+        deviations of the errors of each target, estimated from the median absolute residual of preliminary fits with a
+        negligible penalty. The value is stored as ``delta_``, the same in all folds.
 
     Attributes
     ----------
@@ -450,10 +474,11 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     mean_score_path_ : ndarray of shape (n_alphas,)
         Their means, weighted by the sample weights of the test samples.
     best_score_ : float
-        Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; a little too good, as it has chosen.
+        Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; slightly optimistic, because alpha was
+        chosen by it.
     std_error_path_ : ndarray of shape (n_alphas,)
-        Standard deviation over folds (ddof 1) divided by the root of their number; NaN for one fold. Of a splitter with
-        ``n_repeats``, whose repetitions share their samples, the number of folds of one repetition counts.
+        Standard error of the mean over folds (ddof 1); NaN for one fold. With a splitter that has ``n_repeats``, the
+        repetitions share their samples, so the number of folds of one repetition counts.
     selection_frequency_ : ndarray of int of shape (n_features,)
         In how many folds each feature was selected at ``alpha_``.
     criterion_path_ : ndarray of shape (n_alphas,)
@@ -466,12 +491,14 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     coef_ : ndarray of shape (n_targets, n_features) or (n_features,)
         Coefficients at ``alpha_``, fitted to all data; 1-D when y was. float32 where X is.
     intercept_ : ndarray of shape (n_targets,) or float
-        Intercept; zero when none is fitted.
+        Intercept; zero without one.
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     clusters_ : ndarray of int of shape (n_features,)
-        Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
-        falling norm; 0 for features that are not selected or not penalized.
+        Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
+        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
@@ -481,7 +508,7 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     categories_ : dict of str to list of str
         Levels of each category, as text; only with ``categories``.
     coef_names_ : ndarray of str of shape (n_features,)
-        Names of the columns of ``coef_``, where X had names: those of X, and of the levels of categories.
+        Names of the columns of ``coef_`` if X had names: columns of X and levels of categories.
     penalty_factor_ : ndarray of shape (n_features,)
         Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float
@@ -553,10 +580,10 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
-        a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
+        a positive weight, each counted once; folds use the sequence of all data. Of a list of sequences, each
         with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
         of sequences of two and three levels, see :func:`groupowl.weights.levels`.
     alphas : int or array-like, default=100
@@ -574,12 +601,13 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
         ``scoring`` are not used, and there is no ``score_path_``.
     scoring : str, callable or None, default=None
-        None is the negative log-loss, the mean over samples (and labels). Or the name of a scorer of scikit-learn, or
-        ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
-        is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
+        None means the negative log-loss, averaged over samples (and labels). Or the name of a scorer of scikit-learn,
+        or ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given.
+        Higher is better. The estimator that it gets has a single alpha and all attributes of a fit to the fold, except
+        certificates.
     n_jobs : int or None, default=None
-        Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor. Folds are threads
-        where the compiled kernel does the work.
+        Number of folds (and weight sequences) that joblib runs in parallel; -1 means one per processor. With the
+        compiled kernel they run in threads.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
@@ -588,53 +616,65 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     unpenalized : list of str or int, default=None
         Columns that are always in the model and not penalized, by name or index.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
-        "auto" is for everyone; see :func:`groupowl.solve`.
+        "auto" suits nearly all problems; see :func:`groupowl.solve`.
     screening : {"safe", "paper", "none"}, default="safe"
-        Rule that removes features proved to be zero. The answer is the same, and with "auto" nearly the time, too.
+        Rule that removes features proved to be zero. The solution is the same for all three, and with ``solver="auto"``
+        the time nearly so.
     tol : float, default=1e-6
         Fits on all data end when the duality gap is at most ``tol`` times the loss of the null model; those of folds at
         ``max(tol, 1e-4)``.
     max_iter : int, default=10000
-        Most proximal steps of each fit.
+        Maximum number of proximal steps of each fit.
     relaxed : bool, default=False
         Whether to fit the selected features again without penalty, in the folds that are scored too. Certificates are
         about the penalized fit, which is kept in ``penalized_coef_`` and ``penalized_intercept_``.
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+        1 shows lines of progress with the share of all work that is done, and of a pass over data on disk or on a
+        cluster; 2 a line for every certificate of the fits on all data.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
-        Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
-        alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
-        ``weights`` then has one weight per group.
+        Groups of columns that are selected together, for all targets: a label for each column (None for a column by
+        itself), a list of lists of columns, or a dict from names of groups to lists of columns. Columns that are not
+        listed are groups of one. ``weights`` then has one weight per group.
     group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
-        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
-        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
-        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
-        ``coef_`` is on the scale of X all the same.
+        Scaling of groups of two or more columns for the penalty. "size": divide by the square root of the number of
+        columns. "none": do not scale. "frobenius": divide the group by the square root of the sum of the variances of
+        its columns, which are then not standardized one by one. "orthonormal": replace the columns by uncorrelated
+        combinations with standard deviation 1, so that the penalty applies to the predictions of the group. ``coef_``
+        is always on the scale of X.
     penalty_factor : array-like of shape (n_features,), dict or "adaptive", default=None
-        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
-        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
-        penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
-        from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
-        that of the feature, or of its group, in the scale of the penalty, but at most 100.
+        Factors of the penalty, one for each feature, or a dict with those of some features. The penalty applies to
+        columns divided by their factors, so the order of norms, their ties and the clusters refer to scaled columns.
+        Factors are not rescaled. 0 means no penalty, and such features use none of the weights; infinity leaves a
+        feature out. "adaptive" computes factors from a first fit without factors, at a tenth of the smallest alpha that
+        selects nothing: the largest norm divided by the norm of the feature (or of its group) on the scale of the
+        penalty, but at most 100.
     ridge : float or list of float, default=0.0
-        Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
-        (standardized, if so, and scaled); unpenalized features have none. Of a list of numbers, each with a path of its
-        own, the one with the best score is taken, ``ridge_``; not with an information criterion.
+        Adds ``ridge/2 ||B||_F^2`` to the objective, for coefficients on the scale of the penalty (of standardized and
+        scaled columns). Unpenalized features have no ridge. From a list of numbers, each with its own path, the one
+        with the best score is chosen and stored as ``ridge_``; this needs cross-validation, not an information
+        criterion.
     positive : bool, names or indices of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
-        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any.
-        Not for three classes or more, whose coefficients count by their differences.
+        True: coefficients of penalized features must not be negative. Names or indices: the same for these features
+        only. Signs, one for each feature or a dict with those of some: 1 for not negative, -1 for not positive, 0 for
+        no constraint. Not for three classes or more, whose coefficients count by their differences.
     categories : list of str or int, or "auto", default=None
-        Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
+        Columns of a data frame to treat as categories, by name or index, or "auto" for all columns of text or of a
         categorical type. Each becomes a feature group of columns of 0 and 1, one for each level that occurs, called
-        ``column=level``, which are in or out of the model together; "frobenius" is its scale, unless ``group_scale`` is
-        "none" or "orthonormal". Other parameters name the columns of X, and mean all levels of a category. A
-        ``feature`` of ``coef_``, ``clusters_`` and all else that is fitted is then a column after that.
+        ``column=level``. They are selected together, with ``group_scale="frobenius"`` unless "none" or "orthonormal" is
+        given. In other parameters, the name of a category means all its levels. ``coef_``, ``clusters_`` and other
+        attributes with an entry per feature have one per level.
     unseen : {"error", "zero"}, default="error"
-        What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
-        predict as if the column had no effect there.
+        What to do in predictions with missing categories and with levels that were not in the training data: raise an
+        error, or predict as if the column had no effect.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate of the fits on all data, with their position
+        ``progress.alpha_index`` on the path; returning True ends the path there, and the final fit.
+    resume : str or Path, default=None
+        A folder that keeps solutions on all data, and scores of folds, as soon as they are there. The same fit after an
+        interrupt goes on from them: solutions are certified again. A folder of another problem (data, penalty, alphas,
+        tol, folds, version of groupowl) is refused.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
         same total weight on all data. For label indicators, factors of the weights of samples that have a label, by its
@@ -656,10 +696,11 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     mean_score_path_ : ndarray of shape (n_alphas,)
         Their means, weighted by the sample weights of the test samples.
     best_score_ : float
-        Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; a little too good, as it has chosen.
+        Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; slightly optimistic, because alpha was
+        chosen by it.
     std_error_path_ : ndarray of shape (n_alphas,)
-        Standard deviation over folds (ddof 1) divided by the root of their number; NaN for one fold. Of a splitter with
-        ``n_repeats``, whose repetitions share their samples, the number of folds of one repetition counts.
+        Standard error of the mean over folds (ddof 1); NaN for one fold. With a splitter that has ``n_repeats``, the
+        repetitions share their samples, so the number of folds of one repetition counts.
     selection_frequency_ : ndarray of int of shape (n_features,)
         In how many folds each feature was selected at ``alpha_``.
     criterion_path_ : ndarray of shape (n_alphas,)
@@ -676,12 +717,14 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
         Coefficients at ``alpha_``, fitted to all data; float32 where X is.
     intercept_ : ndarray of shape (n_classes,) or (1,)
-        Intercept; zero when none is fitted.
+        Intercept; zero without one.
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     clusters_ : ndarray of int of shape (n_features,)
-        Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
-        falling norm; 0 for features that are not selected or not penalized.
+        Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
+        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
@@ -691,7 +734,7 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     categories_ : dict of str to list of str
         Levels of each category, as text; only with ``categories``.
     coef_names_ : ndarray of str of shape (n_features,)
-        Names of the columns of ``coef_``, where X had names: those of X, and of the levels of categories.
+        Names of the columns of ``coef_`` if X had names: columns of X and levels of categories.
     penalty_factor_ : ndarray of shape (n_features,)
         Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections import Counter
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import position_in, truth_value
-from .._text import counted, listed, printable
+from .._html import data_table, facts_table, page_of_text, paragraph, titled
+from .._text import counted, listed, printable, significant
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..categories import coefficient_names
+from ..designs import far_design
 from ..inputs import coefficient_columns, exclusive_classes, import_pandas, task_names
 from ..model_selection.search import best_sequence, candidate_names, value_path
 from ..norm.kernels import nonzero_rows
 from ..solvers import solve_result as results
+from .plain_models import plain_model
 
 SELECTED = "selected"
 PROVED_ZERO = "proved zero"
@@ -40,6 +46,9 @@ _IN_WORDS = {NOT_PROVED: "zero but not proved"}
 _SHOWN = 20
 _SHOWN_IN_SUMMARY = 25
 _LONGEST_NAME = 40
+_WIDTH = 120
+# Weight sequences that tie more features than the others do.
+_TYING = ("linear", "bh")
 # Columns of a group in a line of the certificate, and groups in the summary.
 _SHOWN_MEMBERS = 4
 _SHOWN_GROUPS = 10
@@ -80,7 +89,7 @@ class FeatureStatus:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitCertificate:
-    """What a fit proves: of its objective, and of each feature.
+    """What a fit proves about its objective and about each feature.
 
     Iterates over :class:`FeatureStatus`, in the order of the columns of X; an index gives one of them.
 
@@ -103,6 +112,8 @@ class FitCertificate:
     groups : ndarray of str of shape (n_features,) or None
         Name of the group of each feature, where there are feature groups: these are selected, or proved zero, as a
         whole.
+    norms : ndarray of shape (n_features,) or None
+        Norms of the coefficients that the certificate is about, on the scale that the penalty sees.
 
     Examples
     --------
@@ -124,6 +135,7 @@ class FitCertificate:
     states: Any
     gaps: FloatArray
     groups: Any = None
+    norms: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.states)
@@ -152,10 +164,10 @@ class FitCertificate:
         shown = {state: count for state, count in self.counts.items() if count or state in (SELECTED, PROVED_ZERO)}
         return ", ".join(f"{count} {_IN_WORDS.get(state, state)}" for state, count in shown.items())
 
-    def _units(self) -> dict[str, int]:
-        """What is selected or proved zero as one, in words, and the feature that says which: groups with members."""
+    def _units(self) -> dict[str, list[int]]:
+        """What is selected or proved zero as one, in words, with its features, that which says the state first."""
         if self.groups is None:
-            return {printable(feature): j for j, feature in enumerate(self.features)}
+            return {printable(feature): [j] for j, feature in enumerate(self.features)}
         members: dict[str, list[int]] = {}
         for j, group in enumerate(self.groups.tolist()):
             members.setdefault(group, []).append(j)
@@ -163,32 +175,84 @@ class FitCertificate:
         for group, columns in members.items():
             inside = listed([printable(self.features[j]) for j in columns], shown=_SHOWN_MEMBERS, quoted=False)
             name = printable(group) if len(columns) == 1 else f"{printable(group)}: {inside}"
-            units[name] = min(columns, key=lambda j: STATES.index(self.states[j]))
+            units[name] = sorted(columns, key=lambda j: STATES.index(self.states[j]))
         return units
 
     def __repr__(self) -> str:
         doubt = "" if self.converged else " (not converged)"
         units = self._units()
-        names, first = list(units), list(units.values())
+        names, first = list(units), [columns[0] for columns in units.values()]
+        norms = np.zeros(len(units))
+        if self.norms is not None:
+            norms = np.array([np.linalg.norm(self.norms[columns]) for columns in units.values()])
         in_groups = "" if self.groups is None else f" in {counted(len(units), 'group')}"
         lines = [
             f"{self.estimator} at alpha {self.alpha:.6g}: {len(self)} features{in_groups}",
             f"  objective {self.objective:.10g}, proved within {self.gap:.3g} of the minimum{doubt}",
             f"  {self.counts_text()}",
         ]
-        shown = np.argsort([STATES.index(self.states[j]) for j in first], kind="stable")[:_SHOWN].tolist()
+        ranks = np.array([STATES.index(self.states[j]) for j in first], dtype=np.intp)
+        shown = np.lexsort((-norms, ranks))[:_SHOWN].tolist()
         width = max((len(names[k]) for k in shown), default=0)
         for k in shown:
             j = first[k]
-            proof = "" if np.isnan(self.gaps[j]) else f" (gap {self.gaps[j]:.2g})"
-            lines.append(f"    {names[k]:<{width}}  {self.states[j]}{proof}")
+            details = "" if np.isnan(self.gaps[j]) else f" (gap {self.gaps[j]:.2g})"
+            details = f" (norm {norms[k]:.3g})" if norms[k] > 0.0 else details
+            lines.append(f"    {names[k]:<{width}}  {self.states[j]}{details}")
         if (more := len(units) - len(shown)) > 0:
             lines.append(f"    ... {more} more: iterate over it, or to_frame()")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        facts = {
+            "objective": f"{self.objective:.10g}, proved within {self.gap:.3g} of the minimum",
+            "converged": "yes" if self.converged else "no",
+            "features": self.counts_text(),
+        }
+        of_group = [] if self.groups is None else ["group"]
+        order, rows = np.argsort([STATES.index(state) for state in self.states], kind="stable"), []
+        for status in map(self.__getitem__, order[:_SHOWN].tolist()):
+            gap = "" if status.gap is None else f"{status.gap:.2g}"
+            rows.append(
+                [printable(status.feature), *map(printable, [status.group][: len(of_group)]), status.state, gap]
+            )
+        table = data_table(["feature", *of_group, "state", "gap of its proof"], rows, n_words=2 + len(of_group))
+        more = len(self) - len(rows)
+        end = [paragraph(f"... {more} more: iterate over it, or to_frame()")] if more > 0 else []
+        return titled(f"{self.estimator} at alpha {self.alpha:.6g}", facts_table(facts), table, *end)
 
-class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """What a fitted estimator says of its features."""
+
+@dataclass(frozen=True)
+class FitSummary:
+    """One page about a fit: objective, proof, selected features and their clusters; a table in notebooks.
+
+    Attributes
+    ----------
+    text : str
+        The page.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> summary = go.GroupOWLRegressor(0.5).fit(data.X, data.Y).summary_
+    >>> summary.text.splitlines()[0]
+    'GroupOWLRegressor'
+    """
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return page_of_text(self.text)
+
+
+class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What a fitted estimator says of its features, which it selects."""
 
     def _penalized_coefficients(self) -> tuple[Any, Any]:
         """Public coefficients and intercept that the certificates are about."""
@@ -216,6 +280,19 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return sp.csr_array(np.atleast_2d(self.coef_))
 
     @property
+    def scaled_coef_(self) -> Any:
+        """``coef_`` on the scale that the penalty sees, of the same shape: what clusters and ranks refer to.
+
+        With ``standardize=True``: per standard deviation of a feature, also of those that are not penalized. Feature
+        groups and factors of the penalty scale columns as well; those of groups with ``group_scale="orthonormal"``,
+        which are penalized by their combinations, are per standard deviation. Where nothing was scaled it is ``coef_``,
+        and so it is in models that a version without this attribute has saved, unless the parameters tell the scale.
+        """
+        check_is_fitted(self)
+        scale = self.solve_result_.scale
+        return self.coef_ if scale is None else self.coef_ * scale.astype(self.coef_.dtype)
+
+    @property
     def selected_features_(self) -> Any:
         """Features with a coefficient that is not zero, ascending: names where there are names, else indices."""
         check_is_fitted(self)
@@ -231,7 +308,7 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         Parameters
         ----------
         indices : bool, default=False
-            Whether to return indices in place of a mask.
+            Whether to return indices instead of a mask.
 
         Returns
         -------
@@ -241,6 +318,35 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         check_is_fitted(self)
         mask = self._whole_groups(nonzero_rows(np.atleast_2d(self.coef_).T))
         return np.flatnonzero(mask) if truth_value("indices", indices) else mask
+
+    def _get_support_mask(self) -> BoolArray:
+        return np.asarray(self.get_support())
+
+    def transform(self, X: Any) -> Any:
+        """The selected columns of X: those with a coefficient that is not zero, unpenalized ones included.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Data in memory. After a fit with ``categories``, choose columns yourself.
+
+        Returns
+        -------
+        array, sparse matrix or data frame of shape (n_samples, n_selected)
+            See :meth:`get_feature_names_out` for the names of the columns, and ``set_output`` for the kind.
+        """
+        check_is_fitted(self)
+        if "categories_" in vars(self):
+            raise ValueError(
+                f"transform chooses columns of X, but {type(self).__name__} was fitted with categories, whose levels "
+                "have coefficients of their own. Choose columns yourself; selected_features_ has names of levels."
+            )
+        if far_design(X) is not None:
+            remedy = "Choose columns yourself, by get_support(indices=True)."
+            raise TypeError(f"X: transform needs data in memory, got {type(X).__name__}. {remedy}")
+        with warnings.catch_warnings():  # a model without features is an answer, and what follows refuses no columns
+            warnings.filterwarnings("ignore", message="No features were selected")
+            return super().transform(X)
 
     def _whole_groups(self, mask: BoolArray) -> BoolArray:
         """A mask of features with all columns of groups that it has one of: they are in the model together."""
@@ -253,29 +359,34 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         Parameters
         ----------
         sort : bool, default=False
-            Whether to list the strongest first in place of the order of the columns of X: by cluster, which is by
-            falling norm in the scale that the penalty sees, then unpenalized features, then those that are zero; equals
-            in the order of the columns.
+            Whether to sort the features: clusters by decreasing norm on the scale of the penalty, then unpenalized
+            features, then those that are zero. Without it, and within ties, features are in the order of the columns of
+            X.
 
         Returns
         -------
         pandas.DataFrame
             ``feature``, ``group`` where there are feature groups, ``cluster`` (0: not selected, or unpenalized),
-            ``norm`` of the coefficients shown, ``state`` as in :meth:`certificate`, and the coefficients: ``coef``, or
-            a column ``coef_<target or class>`` for each where there are more.
+            ``norm`` of the coefficients, ``state`` as in :meth:`certificate`, and the coefficients: ``coef``, or
+            a column ``coef_<target or class>`` for each where there are more. Where the penalty has seen another scale
+            than that of X, also ``scaled_norm``, ``scaled`` or ``scaled_<target or class>``: the norm and the
+            coefficients on its scale, ``scaled_coef_``.
         """
         check_is_fitted(self)
         pandas = import_pandas("coef_frame()")
-        coef = np.atleast_2d(self.coef_)
+        coef, scaled, is_scaled = np.atleast_2d(self.coef_), np.atleast_2d(self.scaled_coef_), scale_is_known(self)
         named = task_names(vars(self))
         columns = {
             "feature": self._feature_labels(),
             **({"group": self.feature_groups_} if hasattr(self, "feature_groups_") else {}),
             "cluster": clusters_of_groups(self),
             "norm": coefficient_norms(coef),
+            **({"scaled_norm": coefficient_norms(scaled)} if is_scaled else {}),
             "state": self.certificate().states,
         }
         columns |= dict(zip(coefficient_columns(len(coef), named), coef, strict=True))
+        if is_scaled:
+            columns |= dict(zip(coefficient_columns(len(coef), named, "scaled"), scaled, strict=True))
         frame = pandas.DataFrame(columns)
         return frame.iloc[strongest_first(self)].reset_index(drop=True) if truth_value("sort", sort) else frame
 
@@ -291,7 +402,8 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         result = self.solve_result_
         states = np.full(len(self.clusters_), NOT_PROVED, dtype=object)
         states[result.screened_at >= 0] = PROVED_ZERO
-        states[self._whole_groups(nonzero_rows(np.atleast_2d(self._penalized_coefficients()[0]).T))] = SELECTED
+        penalized = np.atleast_2d(self._penalized_coefficients()[0])
+        states[self._whole_groups(nonzero_rows(penalized.T))] = SELECTED
         states[self.unpenalized_] = UNPENALIZED
         states[result.screened_at == results.AS_CONSTANT] = AS_CONSTANT
         states[result.screened_at == results.AS_EXPLAINED] = AS_EXPLAINED
@@ -300,17 +412,54 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         gaps[proved] = result.history.gap[result.screened_at[proved]]
         known = (self.alpha_, result.primal, result.gap, result.converged)
         groups = getattr(self, "feature_groups_", None)
-        return FitCertificate(type(self).__name__, *known, self._feature_labels(), states, gaps, groups)
+        norms = coefficient_norms(penalized if result.scale is None else penalized * result.scale)
+        return FitCertificate(type(self).__name__, *known, self._feature_labels(), states, gaps, groups, norms)
+
+    @property
+    def summary_(self) -> FitSummary:
+        """One page about the fit, as text and, in notebooks, as tables."""
+        check_is_fitted(self)
+        return FitSummary(summary_text(self))
 
     def summary(self) -> None:
         """Print one page about the fit: objective, proof, selected features and their clusters."""
+        print(self.summary_)
+
+    def to_sklearn(self) -> Any:
+        """A plain linear model of scikit-learn with the same coefficients, for tools that know only those.
+
+        Returns
+        -------
+        LinearRegression, LogisticRegression or PoissonRegressor
+            Fitted, with copies of ``coef_`` and ``intercept_``: it makes the same predictions. Squared and Huber losses
+            become ``LinearRegression``, classes ``LogisticRegression`` and counts of one target ``PoissonRegressor``.
+
+        Raises
+        ------
+        TypeError
+            Where scikit-learn has no such model: label indicators, counts of several targets, times until events.
+        ValueError
+            After a fit with ``categories`` or an offset, which plain models do not know.
+        """
         check_is_fitted(self)
-        print(summary_text(self))
+        return plain_model(self)
 
 
 def coefficient_norms(coef: Any) -> FloatArray:
     """Norm of each feature's coefficients, in double precision; a row of ``coef`` is a target."""
     return np.sqrt(np.sum(np.square(coef, dtype=np.float64), axis=0))
+
+
+def scale_is_known(estimator: Any) -> bool:
+    """Whether the penalty has seen another scale than that of X, and it is known which."""
+    return estimator.solve_result_.scale is not None
+
+
+def scale_is_lost(estimator: Any) -> bool:
+    """Whether the penalty has seen another scale, and an earlier version has saved the model without it."""
+    has_groups = hasattr(estimator, "feature_groups_")
+    by_data = hasattr(estimator, "categories_") or (has_groups and estimator.group_scale not in ("size", "none"))
+    return not scale_is_known(estimator) and bool(estimator.standardize or by_data)
 
 
 def clusters_of_groups(estimator: Any) -> IndexArray:
@@ -363,30 +512,23 @@ def summary_text(estimator: Any) -> str:
         f"  objective  {result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
         f"  solve      {results.ending_text(result)}",
         f"  features   {certificate.counts_text()}",
-        f"  clusters   {estimator.clusters_.max(initial=0)}",
+        f"  clusters   {clusters_text(estimator)}",
         "",
         *sequence_lines(estimator),
     ]
     if groups is not None:
         there = dict.fromkeys(groups[strongest_first(estimator)][: np.count_nonzero(estimator.get_support())].tolist())
         lines.insert(-2, f"  groups     {printable(listed(list(there), shown=_SHOWN_GROUPS, quoted=False)) or 'none'}")
-    n_selected, norms = len(estimator.get_support(indices=True)), coefficient_norms(coef)
-    clusters = clusters_of_groups(estimator)
+    n_selected = len(estimator.get_support(indices=True))
     shown = strongest_first(estimator)[: min(n_selected, _SHOWN_IN_SUMMARY)].tolist()
     if not shown:
         lines.append("  No feature is selected. A smaller alpha selects some.")
-    table = [("feature", "" if groups is None else "group", "cluster", "norm")] if shown else []
-    for j in shown:
-        cluster = str(clusters[j]) if clusters[j] else "-"
-        group = "" if groups is None else printable(groups[j])[:_LONGEST_NAME]
-        table.append((printable(certificate.features[j])[:_LONGEST_NAME], group, cluster, f"{norms[j]:.4g}"))
-    widths = [max((len(row[k]) for row in table), default=0) for k in (0, 1)]
-    for name, group, cluster, norm in table:
-        of_group = "" if groups is None else f"  {group:<{widths[1]}}"
-        lines.append(f"  {name:<{widths[0]}}{of_group}  {cluster:>7}  {norm:>10}")
+    else:
+        lines += aligned_lines(feature_rows(estimator, shown), n_words=1 if groups is None else 2)
     if (more := n_selected - len(shown)) > 0:
         lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
-    notes = [f"  {text}" for text in (unequal_norms_text(estimator), edge_of_grid_text(estimator)) if text]
+    texts = (scale_text(estimator), edge_of_grid_text(estimator))
+    notes = [fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ") for text in texts if text]
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
@@ -409,18 +551,76 @@ def sequence_lines(estimator: Any) -> list[str]:
     return [*lines, ""]
 
 
-def unequal_norms_text(estimator: Any) -> str:
-    """Why norms in the table neither fall nor are equal in a cluster, where the penalty has seen others."""
-    has_groups = hasattr(estimator, "feature_groups_")
-    if not estimator.clusters_.any() or not (estimator.standardize or estimator.relaxed or has_groups):
-        return ""
-    if has_groups:
-        shown = "of single features" + (" in the relaxed fit" if estimator.relaxed else "")
-        ranked = "norms of whole groups in the scale of the penalty"
-        return f"Norms are {shown}; the order is that of clusters, by {ranked}, equal in each."
-    shown, ranked = ("of the relaxed fit", "penalized norm") if estimator.relaxed else ("per unit of a feature", "norm")
-    scale = " per standard deviation" if estimator.standardize else ""
-    return f"Norms are {shown}; the order is that of clusters, by {ranked}{scale}, equal in each."
+def feature_rows(estimator: Any, features: list[int]) -> list[list[str]]:
+    """A table of some features for people, a row of headings first: names, groups, clusters, sizes.
+
+    Sizes are coefficients of one target or of two classes, and norms of several; on the scale of the penalty first,
+    where that is another than that of X.
+    """
+    coef, clusters = np.atleast_2d(estimator.coef_), clusters_of_groups(estimator)
+    groups, names = getattr(estimator, "feature_groups_", None), estimator._feature_labels()
+    sizes = {"coef" if len(coef) == 1 else "norm": coef}
+    if scale_is_known(estimator):
+        sizes = {"scaled" if len(coef) == 1 else "scaled norm": np.atleast_2d(estimator.scaled_coef_)} | sizes
+    rows = [["feature", *([] if groups is None else ["group"]), "cluster", *sizes]]
+    for j in features:
+        words = [names[j]] if groups is None else [names[j], groups[j]]
+        cluster = str(clusters[j]) if clusters[j] else "-"
+        columns = [values[:, j] for values in sizes.values()]
+        numbers = [float(column[0] if len(coef) == 1 else coefficient_norms(column)) for column in columns]
+        rows.append([printable(word) for word in words] + [cluster] + [significant(value) for value in numbers])
+    return rows
+
+
+def aligned_lines(rows: list[list[str]], *, n_words: int) -> list[str]:
+    """Lines of a table: columns of words, cut where they are long, to the left, columns of numbers to the right."""
+    cut = [[cell[:_LONGEST_NAME] for cell in row[:n_words]] + row[n_words:] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
+    lines = []
+    for row in cut:
+        cells = list(map(str.ljust, row[:n_words], widths)) + list(map(str.rjust, row[n_words:], widths[n_words:]))
+        lines.append("  " + "  ".join(cells))
+    return lines
+
+
+def clusters_text(estimator: Any) -> str:
+    """How many features, or groups, are in how many clusters; or that none are tied, and which weights tie more."""
+    clusters, groups = clusters_of_groups(estimator), getattr(estimator, "feature_groups_", None)
+    inside = np.flatnonzero(clusters)
+    n_units = len(inside if groups is None else np.unique(groups[inside]))
+    count = counted(n_units, "feature" if groups is None else "group")
+    return ties_text(count, n_units, int(clusters.max(initial=0)), estimator.weights)
+
+
+def ties_text(count: str, n_units: int, n_clusters: int, weights: Any) -> str:
+    """The same of so many features or groups, which ``count`` has in words, in so many clusters."""
+    if n_units < 2:
+        return count if n_units else "none"
+    if n_clusters < n_units:
+        return f"{count} in {counted(n_clusters, 'cluster')}"
+    given = weights if isinstance(weights, str) else ""
+    names = " and ".join(name for name in _TYING if name != given)
+    return f"{count}, nothing is tied: all differ in size. Weights that fall faster tie more, such as {names}."
+
+
+def scale_text(estimator: Any) -> str:
+    """What the sizes of coefficients in a table are, where the penalty has seen others; empty else."""
+    has_clusters, has_groups = bool(estimator.clusters_.any()), hasattr(estimator, "feature_groups_")
+    sentences = []
+    if scale_is_lost(estimator) and has_clusters:
+        sentences.append(
+            "An earlier version has saved this model without the scale that the penalty saw. Sizes are per unit of a "
+            "feature; the order is that of clusters, which are equal on the other scale. Fit again to see both."
+        )
+    if scale_is_known(estimator) and estimator.get_support().any():
+        is_plain = not has_groups and estimator.penalty_factor is None
+        scale = "per standard deviation, as the penalty sees it" if is_plain else "on the scale that the penalty sees"
+        what = "whole groups" if has_groups else "features"
+        equal = f"; {what} of one cluster have equal norms there" if has_clusters and not estimator.relaxed else ""
+        sentences.append(f"Scaled means {scale}{equal}.")
+    if estimator.relaxed and has_clusters:
+        sentences.append("Sizes are those of the relaxed fit; order and clusters are those of the penalized fit.")
+    return " ".join(sentences)
 
 
 def edge_of_grid_text(estimator: Any, advice: str = "an eps below {:g} would look further") -> str:

@@ -15,7 +15,17 @@ from ..model_selection import CRITERIA, Choice, Search
 from ..model_selection.search import FOLD_TOL, best_sequence, mean_scores, repeats_of, score_report, tunes_ridge
 from ..path import PathPoint, PathResult
 from ..path.follower import MAX_DEVIANCE
-from .verification import GOAL_RTOL, RTOL, Claim, Finding, SolutionCheck, alpha_allowance, findings, real_number
+from .verification import (
+    GOAL_RTOL,
+    RTOL,
+    Claim,
+    Finding,
+    SolutionCheck,
+    alpha_allowance,
+    findings,
+    real_number,
+    scale_claim,
+)
 
 # Scores of fold fits, relative to the root of their tolerance: by the same steps, and by others.
 _SAME_STEPS = 0.1
@@ -150,6 +160,9 @@ class SearchCheck:
         for name in _OF_POINTS:
             stated, found = (np.hstack([getattr(point, name) for point in group]) for group in (path.points, points))
             claims.append(Claim(f"path_.{_IN_PATHS.get(name, name)}", stated, found, allowances.get(name, 0.0)))
+        if path.is_scaled:  # which earlier versions have not stored
+            features = np.concatenate([point.support for point in path])
+            claims.append(scale_claim("path_.scale", np.hstack([point.scale for point in path]), model, features))
         return claims
 
     def _certified(self, i: int, point: PathPoint) -> tuple[PathPoint, float, float]:

@@ -245,7 +245,7 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
         offset : array-like of shape (n_samples,) or (n_samples, n_endpoints), default=None
-            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
+            Added to the linear predictors. Required if the fit had an offset; ``offset=0`` means none.
 
         Returns
         -------
@@ -268,7 +268,7 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         strata : array-like of shape (n_samples,), default=None
             Strata of the samples, where the fit had strata.
         offset : array-like of shape (n_samples,) or (n_samples, n_endpoints), default=None
-            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
+            Added to the linear predictors. Required if the fit had an offset; ``offset=0`` means none.
 
         Returns
         -------
@@ -313,7 +313,7 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         strata : array-like of shape (n_samples,), default=None
             Strata of the samples, where the fit had strata.
         offset : array-like of shape (n_samples,) or (n_samples, n_endpoints), default=None
-            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
+            Added to the linear predictors. Required if the fit had an offset; ``offset=0`` means none.
 
         Returns
         -------
@@ -360,7 +360,7 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         strata : array-like of shape (n_samples,), default=None
             Strata, within which samples are compared.
         offset : array-like of shape (n_samples,) or (n_samples, n_endpoints), default=None
-            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
+            Added to the linear predictors. Required if the fit had an offset; ``offset=0`` means none.
 
         Returns
         -------
@@ -396,10 +396,10 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
         Strength of the penalty. "auto" is a tenth of the smallest alpha that selects nothing on these data (1 where
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
-        a positive weight, however large that is.
+        a positive weight, each counted once.
     ties : {"efron", "breslow"}, default="efron"
         What is done about events at the same time. Efron's method is closer to the truth; without such events both are
         the same.
@@ -409,16 +409,17 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
     unpenalized : list of str or int, default=None
         Columns that are always in the model and not penalized, by name or index.
     solver : {"auto", "apgd"} or solver object, default="auto"
-        "auto" is for everyone; see :func:`groupowl.solve`.
+        "auto" suits nearly all problems; see :func:`groupowl.solve`.
     screening : {"safe", "paper", "none"}, default="safe"
-        Rule that removes features proved to be zero. The answer is the same, and with "auto" nearly the time, too.
+        Rule that removes features proved to be zero. The solution is the same for all three, and with ``solver="auto"``
+        the time nearly so.
     tol : float, default=1e-6
         The fit ends when the duality gap is at most ``tol`` times the loss of the null model less the smallest possible
         one.
     max_iter : int, default=10000
-        Most proximal steps to take.
+        Maximum number of proximal steps.
     warm_start : bool, default=False
-        Whether a fit starts from the coefficients of the last one, where shapes agree. The answer is the same to
+        Whether a fit starts from the coefficients of the previous one if shapes agree. The solution is the same within
         ``tol``.
     relaxed : bool, default=False
         Whether to fit the selected features again without penalty. Certificates are about the penalized fit, which is
@@ -426,37 +427,48 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints a line of progress, 2 a line for every certificate.
+        1 shows a line of progress, with the share of a pass over data on disk or on a cluster that is done; 2 a line
+        for every certificate.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
-        Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
-        alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
-        ``weights`` then has one weight per group.
+        Groups of columns that are selected together, for all targets: a label for each column (None for a column by
+        itself), a list of lists of columns, or a dict from names of groups to lists of columns. Columns that are not
+        listed are groups of one. ``weights`` then has one weight per group.
     group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
-        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
-        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
-        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
-        ``coef_`` is on the scale of X all the same.
+        Scaling of groups of two or more columns for the penalty. "size": divide by the square root of the number of
+        columns. "none": do not scale. "frobenius": divide the group by the square root of the sum of the variances of
+        its columns, which are then not standardized one by one. "orthonormal": replace the columns by uncorrelated
+        combinations with standard deviation 1, so that the penalty applies to the predictions of the group. ``coef_``
+        is always on the scale of X.
     penalty_factor : array-like of shape (n_features,), dict or "adaptive", default=None
-        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
-        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
-        penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
-        from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
-        that of the feature, or of its group, in the scale of the penalty, but at most 100.
+        Factors of the penalty, one for each feature, or a dict with those of some features. The penalty applies to
+        columns divided by their factors, so the order of norms, their ties and the clusters refer to scaled columns.
+        Factors are not rescaled. 0 means no penalty, and such features use none of the weights; infinity leaves a
+        feature out. "adaptive" computes factors from a first fit without factors, at a tenth of the smallest alpha that
+        selects nothing: the largest norm divided by the norm of the feature (or of its group) on the scale of the
+        penalty, but at most 100.
     ridge : float, default=0.0
-        Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
-        (standardized, if so, and scaled); unpenalized features have none.
+        Adds ``ridge/2 ||B||_F^2`` to the objective, for coefficients on the scale of the penalty (of standardized and
+        scaled columns). Unpenalized features have no ridge.
     positive : bool, names or indices of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
-        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any.
+        True: coefficients of penalized features must not be negative. Names or indices: the same for these features
+        only. Signs, one for each feature or a dict with those of some: 1 for not negative, -1 for not positive, 0 for
+        no constraint.
     categories : list of str or int, or "auto", default=None
-        Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
+        Columns of a data frame to treat as categories, by name or index, or "auto" for all columns of text or of a
         categorical type. Each becomes a feature group of columns of 0 and 1, one for each level that occurs, called
-        ``column=level``, which are in or out of the model together; "frobenius" is its scale, unless ``group_scale`` is
-        "none" or "orthonormal". Other parameters name the columns of X, and mean all levels of a category. A
-        ``feature`` of ``coef_``, ``clusters_`` and all else that is fitted is then a column after that.
+        ``column=level``. They are selected together, with ``group_scale="frobenius"`` unless "none" or "orthonormal" is
+        given. In other parameters, the name of a category means all its levels. ``coef_``, ``clusters_`` and other
+        attributes with an entry per feature have one per level.
     unseen : {"error", "zero"}, default="error"
-        What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
-        predict as if the column had no effect there.
+        What to do in predictions with missing categories and with levels that were not in the training data: raise an
+        error, or predict as if the column had no effect.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate, see :class:`groupowl.Progress`; returning True
+        ends the fit there. The compiled kernel is not used then.
+    resume : str or Path, default=None
+        A folder that keeps the coefficients of a fit that is interrupted (and every 30 seconds of a long one), from
+        which the same fit goes on. A folder of another problem (data, penalty, alpha, tol, version of groupowl) is
+        refused.
 
     Attributes
     ----------
@@ -466,6 +478,8 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
         Zero: a constant does not change the order of events.
     sparse_coef_ : sparse array of shape (n_endpoints, n_features)
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     event_times_ : ndarray
         All times at which there were events, in their order.
     strata_ : ndarray of shape (n_strata,)
@@ -480,8 +494,8 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
     weights_ : ndarray of shape (n_penalized,)
         Weight sequence used.
     clusters_ : ndarray of int of shape (n_features,)
-        Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
-        falling norm; 0 for features that are not selected or not penalized.
+        Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
+        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
@@ -491,7 +505,7 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
     categories_ : dict of str to list of str
         Levels of each category, as text; only with ``categories``.
     coef_names_ : ndarray of str of shape (n_features,)
-        Names of the columns of ``coef_``, where X had names: those of X, and of the levels of categories.
+        Names of the columns of ``coef_`` if X had names: columns of X and levels of categories.
     penalty_factor_ : ndarray of shape (n_features,)
         Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float
@@ -554,10 +568,10 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
-        a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
+        a positive weight, each counted once; folds use the sequence of all data. Of a list of sequences, each
         with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
         of sequences of two and three levels, see :func:`groupowl.weights.levels`.
     alphas : int or array-like, default=100
@@ -566,7 +580,7 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds. None means 5, or one per sample where fewer than 5 samples have a positive weight. A number of folds
+        Folds. None means 5 folds, or leave-one-out if fewer than 5 samples have a positive weight. A number of folds
         must not exceed the number of samples. In both cases folds are consecutive samples. A splitter with a method
         ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight are left out. Data that
         are sorted by time need ``cv=KFold(5, shuffle=True)``.
@@ -575,64 +589,77 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
         ``scoring`` are not used, and there is no ``score_path_``.
     scoring : str, callable or None, default=None
-        None is what the held-out samples add to the partial log-likelihood of the training samples, per held-out sample
-        and endpoint (Verweij and van Houwelingen 1993). Or ``scorer(estimator, X, y)``, whose ``y`` is a structured
-        array of event and time, for example ``lambda model, X, y: model.score(X, y)`` for concordance.
+        None means the contribution of the held-out samples to the partial log-likelihood, per held-out sample and
+        endpoint (Verweij and van Houwelingen 1993). Or ``scorer(estimator, X, y)``, whose ``y`` is a structured array
+        of event and time, for example ``lambda model, X, y: model.score(X, y)`` for concordance.
     n_jobs : int or None, default=None
-        Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor. Folds are threads
-        where the compiled kernel does the work.
+        Number of folds (and weight sequences) that joblib runs in parallel; -1 means one per processor. With the
+        compiled kernel they run in threads.
     standardize : bool, default=False
         Whether the penalty sees columns divided by their weighted standard deviation, that of the training samples in
         each fold; ``coef_`` is on the scale of X.
     unpenalized : list of str or int, default=None
         Columns that are always in the model and not penalized, by name or index.
     solver : {"auto", "apgd"} or solver object, default="auto"
-        "auto" is for everyone; see :func:`groupowl.solve`.
+        "auto" suits nearly all problems; see :func:`groupowl.solve`.
     screening : {"safe", "paper", "none"}, default="safe"
-        Rule that removes features proved to be zero. The answer is the same, and with "auto" nearly the time, too.
+        Rule that removes features proved to be zero. The solution is the same for all three, and with ``solver="auto"``
+        the time nearly so.
     tol : float, default=1e-6
         Fits on all data end when the duality gap is at most ``tol`` times the loss of the null model; those of folds at
         ``max(tol, 1e-4)``.
     max_iter : int, default=10000
-        Most proximal steps of each fit.
+        Maximum number of proximal steps of each fit.
     relaxed : bool, default=False
         Whether to fit the selected features again without penalty, in the folds that are scored too. Certificates are
         about the penalized fit, which is kept in ``penalized_coef_``.
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+        1 shows lines of progress with the share of all work that is done, and of a pass over data on disk or on a
+        cluster; 2 a line for every certificate of the fits on all data.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
-        Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
-        alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
-        ``weights`` then has one weight per group.
+        Groups of columns that are selected together, for all targets: a label for each column (None for a column by
+        itself), a list of lists of columns, or a dict from names of groups to lists of columns. Columns that are not
+        listed are groups of one. ``weights`` then has one weight per group.
     group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
-        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
-        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
-        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
-        ``coef_`` is on the scale of X all the same.
+        Scaling of groups of two or more columns for the penalty. "size": divide by the square root of the number of
+        columns. "none": do not scale. "frobenius": divide the group by the square root of the sum of the variances of
+        its columns, which are then not standardized one by one. "orthonormal": replace the columns by uncorrelated
+        combinations with standard deviation 1, so that the penalty applies to the predictions of the group. ``coef_``
+        is always on the scale of X.
     penalty_factor : array-like of shape (n_features,), dict or "adaptive", default=None
-        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
-        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
-        penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
-        from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
-        that of the feature, or of its group, in the scale of the penalty, but at most 100.
+        Factors of the penalty, one for each feature, or a dict with those of some features. The penalty applies to
+        columns divided by their factors, so the order of norms, their ties and the clusters refer to scaled columns.
+        Factors are not rescaled. 0 means no penalty, and such features use none of the weights; infinity leaves a
+        feature out. "adaptive" computes factors from a first fit without factors, at a tenth of the smallest alpha that
+        selects nothing: the largest norm divided by the norm of the feature (or of its group) on the scale of the
+        penalty, but at most 100.
     ridge : float or list of float, default=0.0
-        Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
-        (standardized, if so, and scaled); unpenalized features have none. Of a list of numbers, each with a path of its
-        own, the one with the best score is taken, ``ridge_``; not with an information criterion.
+        Adds ``ridge/2 ||B||_F^2`` to the objective, for coefficients on the scale of the penalty (of standardized and
+        scaled columns). Unpenalized features have no ridge. From a list of numbers, each with its own path, the one
+        with the best score is chosen and stored as ``ridge_``; this needs cross-validation, not an information
+        criterion.
     positive : bool, names or indices of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
-        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any.
+        True: coefficients of penalized features must not be negative. Names or indices: the same for these features
+        only. Signs, one for each feature or a dict with those of some: 1 for not negative, -1 for not positive, 0 for
+        no constraint.
     categories : list of str or int, or "auto", default=None
-        Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
+        Columns of a data frame to treat as categories, by name or index, or "auto" for all columns of text or of a
         categorical type. Each becomes a feature group of columns of 0 and 1, one for each level that occurs, called
-        ``column=level``, which are in or out of the model together; "frobenius" is its scale, unless ``group_scale`` is
-        "none" or "orthonormal". Other parameters name the columns of X, and mean all levels of a category. A
-        ``feature`` of ``coef_``, ``clusters_`` and all else that is fitted is then a column after that.
+        ``column=level``. They are selected together, with ``group_scale="frobenius"`` unless "none" or "orthonormal" is
+        given. In other parameters, the name of a category means all its levels. ``coef_``, ``clusters_`` and other
+        attributes with an entry per feature have one per level.
     unseen : {"error", "zero"}, default="error"
-        What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
-        predict as if the column had no effect there.
+        What to do in predictions with missing categories and with levels that were not in the training data: raise an
+        error, or predict as if the column had no effect.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate of the fits on all data, with their position
+        ``progress.alpha_index`` on the path; returning True ends the path there, and the final fit.
+    resume : str or Path, default=None
+        A folder that keeps solutions on all data, and scores of folds, as soon as they are there. The same fit after an
+        interrupt goes on from them: solutions are certified again. A folder of another problem (data, penalty, alphas,
+        tol, folds, version of groupowl) is refused.
 
     Attributes
     ----------
@@ -649,10 +676,11 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     mean_score_path_ : ndarray of shape (n_alphas,)
         Their means, weighted by the sample weights of the test samples.
     best_score_ : float
-        Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; a little too good, as it has chosen.
+        Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; slightly optimistic, because alpha was
+        chosen by it.
     std_error_path_ : ndarray of shape (n_alphas,)
-        Standard deviation over folds (ddof 1) divided by the root of their number; NaN for one fold. Of a splitter with
-        ``n_repeats``, whose repetitions share their samples, the number of folds of one repetition counts.
+        Standard error of the mean over folds (ddof 1); NaN for one fold. With a splitter that has ``n_repeats``, the
+        repetitions share their samples, so the number of folds of one repetition counts.
     selection_frequency_ : ndarray of int of shape (n_features,)
         In how many folds each feature was selected at ``alpha_``.
     criterion_path_ : ndarray of shape (n_alphas,)
@@ -667,8 +695,8 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     intercept_ : ndarray of shape (n_endpoints,) or float
         Zero: a constant does not change the order of events.
     clusters_ : ndarray of int of shape (n_features,)
-        Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
-        falling norm; 0 for features that are not selected or not penalized.
+        Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
+        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
@@ -678,7 +706,7 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     categories_ : dict of str to list of str
         Levels of each category, as text; only with ``categories``.
     coef_names_ : ndarray of str of shape (n_features,)
-        Names of the columns of ``coef_``, where X had names: those of X, and of the levels of categories.
+        Names of the columns of ``coef_`` if X had names: columns of X and levels of categories.
     penalty_factor_ : ndarray of shape (n_features,)
         Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float
@@ -700,6 +728,8 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
         The penalized fit, with ``relaxed=True`` only.
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     event_times_ : ndarray
         All times at which there were events, in their order.
     strata_ : ndarray of shape (n_strata,)

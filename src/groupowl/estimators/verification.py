@@ -21,6 +21,8 @@ from ..solvers import SolveResult, WorkingSet, check_settings
 
 #: Relative difference of two computations of the same number that does not depend on a solve.
 RTOL = 1e-9
+# Of scales, which are for people: deviations from statistics know fewer digits than those from samples.
+_SCALE_RTOL = 1e-6
 #: Relative difference of two computations of a tolerance, from the loss of the null model.
 GOAL_RTOL = 1e-6
 # Rounding errors of coefficients, in units of their precision, that change what is proved.
@@ -46,7 +48,7 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """Outcome of ``verify``: true exactly when the fit holds on the data given.
+    """Result of ``verify``: true if the fit holds on the given data, false if a check failed.
 
     Attributes
     ----------
@@ -149,6 +151,13 @@ class Claim(NamedTuple):
         values = [np.asarray(value[at]).item() for value in (claimed, found)]
         shown = [f"{value:.10g}" if isinstance(value, Real) else repr(value) for value in values]
         return f"{self.name}{place} is {shown[0]}, but {shown[1]} from the data{more}"
+
+
+def scale_claim(name: str, claimed: Any, model: Model, features: Any = slice(None)) -> Claim:
+    """The scale that the penalty sees, of all features or of some."""
+    scale = model.problem.design.penalty_scale
+    found = (np.ones(model.problem.n_rows) if scale is None else scale)[features]
+    return Claim(name, claimed, found, _SCALE_RTOL * found)
 
 
 def findings(claims: Iterable[Claim], what: str = "as computed again") -> list[Finding]:
@@ -428,6 +437,8 @@ class FitCheck(SolutionCheck):
             Claim("solve_result_.dual", stated.dual, nearest, self.allowance),
             Claim("status", stated.status, self.status(stated, float(fit.tol))),
         ]
+        if stated.scale is not None:  # which earlier versions have not stored
+            claims.append(scale_claim("solve_result_.scale", stated.scale, self.model))
         relaxed = relaxed_coefficients(self.model, sure.support, judge=False) if fit.relaxed else None
         found = fit._attributes(self.data, self.model.weights, sure, self.alpha, relaxed)
         allowances = {"weights_": RTOL * self.model.weights, "dual_gap_": room}

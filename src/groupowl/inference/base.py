@@ -31,7 +31,7 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     Attributes
     ----------
     support_ : ndarray of bool of shape (n_features,)
-        Features that are selected; unpenalized ones are not judged and never among them.
+        Selected features. Unpenalized features are not judged and never selected.
     scores_ : ndarray of shape (n_features,)
         What features were judged by, larger for stronger ones; NaN for unpenalized ones.
     n_features_in_ : int

@@ -36,7 +36,9 @@ _DRAW_SHARE = 0.7
 
 
 def knockoff_threshold(W: Any, fdr: float = 0.1, *, offset: int = 1) -> float:
-    """The smallest t with ``(offset + #{W_j <= -t}) / #{W_j >= t} <= fdr``; infinity where there is none.
+    """Threshold of knockoff statistics for a target false discovery rate.
+
+    This is the smallest t with ``(offset + #{W_j <= -t}) / #{W_j >= t} <= fdr``, and infinity if there is none.
 
     Parameters
     ----------
@@ -342,7 +344,7 @@ class KnockoffSelector(FeatureSelector):
         is_known = self.covariance is not None and not isinstance(self.covariance, str)
         law = "the covariance that was given" if is_known else "a covariance as it was estimated"
         return promise, {
-            "gaussian": f"Samples of the features are independent and follow a normal law with {law}.",
+            "gaussian": f"Samples of the features are independent and follow a normal distribution with {law}.",
             "fixed": "Errors of the targets are normal, independent between samples and of equal variance.",
             "own": "Features and the given knockoffs can be exchanged without a change of their joint law.",
         }[sampler]

@@ -141,7 +141,7 @@ def _checked_data(X: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianKnockoffs:
-    """Model-X knockoffs of samples that are normally distributed: call it with X and a random generator.
+    """Model-X knockoffs for normally distributed features: call it with X and a random generator.
 
     ``X~ = X - (X - mean) V^{-1} S + N(0, 2 S - S V^{-1} S)``, so that the joint covariance of a sample and its knockoff
     is ``[[V, V - S], [V - S, V]]``, which stays the same when columns are exchanged with their knockoffs (Candès, Fan,
@@ -321,7 +321,7 @@ def fixed_knockoffs(
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> FloatArray:
-    """Fixed-X knockoffs: no law of the columns is needed, but twice as many samples as features.
+    """Fixed-X knockoffs: without assumptions on the distribution of X, for at least twice as many samples as features.
 
     ``X~^T X~ = X^T X`` and ``X^T X~ = X^T X - S`` with S diagonal, or block diagonal over groups, of columns that are
     centered where there is an intercept (Barber and Candès 2015). For targets with normal errors of equal variance.

@@ -33,11 +33,12 @@ _SEQUENCES = {"chi_gauss": _chi_gauss_weights, "chi": _chi_weights}
 
 
 class SlopeSelector(FeatureSelector):
-    """Select features by SLOPE with false discovery rate ``fdr``, where columns are (nearly) independent.
+    """Select features by SLOPE at false discovery rate ``fdr``, for (nearly) independent columns.
 
-    The noise of the targets is made white, ``Y Sigma^(-1/2)``, columns are standardized, and one Group OWL fit at the
-    alpha that belongs to noise of deviation 1 selects. Alpha is not chosen from the data in any other way. Noise that
-    is correlated between targets, if it is not made white, selects several times as many false features as asked for.
+    The noise of the targets is whitened, ``Y Sigma^(-1/2)``, columns are standardized, and features are selected by one
+    Group OWL fit at the alpha for noise of standard deviation 1. Alpha is not chosen from the data in any other way.
+    Without whitening, noise that is correlated between targets leads to several times as many false features as asked
+    for.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class SlopeSelector(FeatureSelector):
     tol : float, default=1e-6
         Each fit stops when its duality gap is at most ``tol`` times the loss of the model without features.
     max_iter : int, default=10000
-        Most proximal steps of each fit.
+        Maximum number of proximal steps of each fit.
 
     Attributes
     ----------
@@ -215,7 +216,7 @@ class SlopeSelector(FeatureSelector):
             how = "given"
         return [
             *super()._summary_lines(),
-            f"  promise    {self.fdr:.0%} of them false on the average, if columns are independent and noise is normal",
+            f"  promise    {self.fdr:.0%} of them false on average, if columns are independent and noise is normal",
             f"  noise      deviations from {deviations.min():.4g} to {deviations.max():.4g}, {how}",
             *([] if self.settled_ else ["             not settled: nothing is promised"]),
         ]

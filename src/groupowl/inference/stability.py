@@ -14,12 +14,12 @@ from .._checks import (
     as_float_array,
     as_generator,
     check_finite,
-    checked_path,
     finite_number,
     lookup,
     number_in,
     positive_integer,
 )
+from .._resume import fingerprint
 from .._threads import blas_threads, check_jobs, count_threads
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs import as_design
@@ -38,7 +38,7 @@ from .stability_bounds import (
     measure_of,
     smallest_count,
 )
-from .stability_halves import HalfFits, Line, PairFolder, PairOfEntries, fingerprint, run_pairs
+from .stability_halves import HalfFits, Line, PairFolder, PairOfEntries, run_pairs
 
 _METHODS = {"pairs": "pairs", "integrated": "integrated"}
 # Where neither the threshold nor the size of the base selector is given, the size is what this threshold allows.
@@ -48,7 +48,7 @@ _MOST_ALPHAS = 10_000
 _FORMAT = "1"
 _MOST_SEEDS = np.iinfo(np.int64).max
 # Parameters of estimators that change nothing of a path.
-_WITHOUT_EFFECT = ("alpha", "random_state", "relaxed", "verbose", "warm_start")
+_WITHOUT_EFFECT = ("alpha", "callback", "random_state", "resume", "relaxed", "verbose", "warm_start")
 
 
 class _Plan(NamedTuple):
@@ -61,34 +61,34 @@ class _Plan(NamedTuple):
 
 
 class StabilitySelector(FeatureSelector):
-    """Select features that fits to random halves of the samples select again and again.
+    """Select the features that most fits to random halves of the samples select.
 
     The samples are split into two halves ``n_pairs`` times. On each half a path of Group OWL fits is followed until
     more than ``n_selected`` features would have been selected; the features of the path so far are what the *base
     selector* returns. Those that a large share of the ``2 n_pairs`` halves return are selected.
 
     **What is promised.** The expected number of falsely selected features is at most ``max_false``. With
-    ``bound="worst-case"`` (Shah and Samworth 2013, Theorem 1) false are features that the base selector returns with a
-    probability of at most ``n_selected / n_features``, no more often than picking at random would; nothing else is
-    assumed. ``bound="r-concave"`` (their equation 8) is much smaller, and assumes that the law of the number of halves
-    that return such a feature falls off without bumps. That every feature without an effect is returned no more often
-    than at random is an assumption of its own; columns that are strongly correlated with true features break it. It is
-    a bound on a number, not on a rate. Halves are to be independent: where the Huber loss is without a delta, both have
-    that of all samples, which they share only to this extent.
+    ``bound="worst-case"`` (Shah and Samworth 2013, Theorem 1), false features are those that the base selector returns
+    with a probability of at most ``n_selected / n_features``, which is no more often than at random; nothing else is
+    assumed. ``bound="r-concave"`` (their equation 8) is much smaller. It assumes that the number of halves that return
+    such a feature has an r-concave distribution. That every feature without an effect is returned no more often than at
+    random is a separate assumption, which columns that are strongly correlated with true features violate. The bound is
+    on a number of features, not on a rate. The halves should be independent. With Huber loss and ``delta="auto"``, both
+    use the delta of all samples, and depend on each other to this extent.
 
     **What is proved.** Fits are certified, so each feature is, in each half and at each alpha: selected; proved to be
     zero at the optimum; or undecided, because the coefficients are zero and the duality gap does not prove it.
     Undecided features count as returned where the size of the base selector is limited, and as not returned where
-    features are selected. So both errors are on the safe side: the bounds hold for the selector that returns undecided
-    features as well, and what is selected is a part of what that one would select.
+    features are selected. Both choices are conservative: the bounds hold for a selector that also returns undecided
+    features, and every feature that is selected here would be selected by that one, too.
 
     Parameters
     ----------
     max_false : float, default=1.0
         Expected number of false selections.
     estimator : GroupOWLRegressor, GroupOWLClassifier or GroupOWLCox, default=None
-        Loss, weights and options of the fits; its alpha is not used. None is the one for the kind of target, with
-        constant weights and standardized columns.
+        Loss, weights and options of the fits; its alpha is not used. By default an estimator for the kind of target,
+        with constant weights and standardized columns.
     method : {"pairs", "integrated"}, default="pairs"
         "pairs" compares how often features are returned, at any alpha, with a threshold. "integrated" (integrated path
         stability selection, Melikechi and Miller 2024) compares the integral of ``max(2 frequency - 1, 0)^3`` over the
@@ -100,11 +100,11 @@ class StabilitySelector(FeatureSelector):
     bound : {"r-concave", "worst-case"}, default="r-concave"
         Bound on the number of false selections, for ``method="pairs"``.
     threshold : float, default=None
-        Share of the halves that must return a feature, in (0.5, 1]. The smallest one that keeps ``max_false``, by
-        default.
+        Share of the halves that must return a feature, in (0.5, 1]. The default is the smallest one that keeps
+        ``max_false``.
     n_selected : int, default=None
-        Most features that the base selector returns; groups of them where there are feature groups. By default the
-        most that the threshold, or a threshold of 0.75, allows, and at most half as many as a half has samples.
+        Maximum number of features (or of feature groups) that the base selector returns. The default is the largest
+        number that the threshold allows (0.75 if none is given), and at most half the number of samples in a half.
     n_pairs : int, default=50
         Random splits of the samples.
     alphas : int or array-like, default=30
@@ -113,7 +113,7 @@ class StabilitySelector(FeatureSelector):
     eps : float, default=0.05
         Smallest alpha relative to the largest; not used when alphas are given.
     n_jobs : int or None, default=None
-        Pairs that are fitted side by side; -1 for one per processor. The result does not depend on it.
+        Number of pairs that are fitted in parallel; -1 for one per processor. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the splits.
     verbose : int, default=0
@@ -126,7 +126,7 @@ class StabilitySelector(FeatureSelector):
     Attributes
     ----------
     support_ : ndarray of bool of shape (n_features,)
-        Features that are selected; unpenalized ones are not judged and never among them.
+        Selected features. Unpenalized features are not judged and never selected.
     scores_ : ndarray of shape (n_features,)
         Share of the halves that return a feature, undecided ones not counted; the integral with
         ``method="integrated"``. NaN for unpenalized features.
@@ -135,7 +135,7 @@ class StabilitySelector(FeatureSelector):
     expected_false_ : ndarray of shape (n_features,)
         Smallest ``max_false`` at which a feature would be selected, with the same base selector.
     undecided_ : ndarray of bool of shape (n_features,)
-        Features that would be selected if all that is undecided were selected, and are not.
+        Features that are not selected, but would be if all undecided entries were selected.
     frequencies_, upper_frequencies_ : ndarray of shape (n_features, n_alphas)
         Share of the halves that have selected a feature at this alpha or a larger one; and that have not proved it to
         be zero.
@@ -245,7 +245,7 @@ class StabilitySelector(FeatureSelector):
                 plan.n_pairs,
                 entropy,
                 n_jobs=n_jobs,
-                folder=PairFolder(self._folder(), self._facts(prototype, data, fits, entropy)),
+                folder=PairFolder(self.resume, self._facts(prototype, data, fits, entropy)),
                 line=Line(type(self).__name__, bool(self.verbose)),
             )
         self._warn_of_short_fits(pairs, len(fits.alphas))
@@ -345,10 +345,9 @@ class StabilitySelector(FeatureSelector):
         model.check_alphas("alphas", values)
         return np.unique(values)[::-1], False
 
-    def _folder(self) -> Any:
-        return None if self.resume is None else checked_path("resume", self.resume)
-
-    def _facts(self, prototype: GroupOWLBase, data: FitData, fits: HalfFits, entropy: int) -> dict[str, str]:
+    def _facts(
+        self, prototype: GroupOWLBase, data: FitData, fits: HalfFits, entropy: int
+    ) -> dict[str, str | list[float]]:
         """What a pair depends on, for the folder."""
         if self.resume is None:
             return {}
@@ -461,7 +460,7 @@ class StabilitySelector(FeatureSelector):
             )
         if self.bound == "worst-case":
             return promise, f"{false}."
-        return promise, f"{false}, and the law of how many halves return one falls off without bumps."
+        return promise, f"{false}, and the number of halves that return one has an r-concave distribution."
 
     def _summary_lines(self) -> list[str]:
         promise, assumption = self._promise()

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-import sys
-import time
-import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._files import write_file
+from .._progress import ProgressLine
+from .._resume import Facts, ResumeFolder
 from .._threads import Stop
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics
@@ -30,8 +23,6 @@ from ..solvers.continuation import compiled_data, may_ask_kernel
 
 # Alphas that the compiled kernel is asked for at a time: most paths end long before the last one.
 _AT_ONCE = 6
-# Seconds between two updates of the line on a terminal, and between lines elsewhere.
-_REWRITE_EVERY, _WRITE_EVERY = 0.2, 5.0
 
 
 def draw_pair(n_samples: int, labels: IndexArray | None, seed: tuple[int, int]) -> tuple[IndexArray, IndexArray]:
@@ -231,7 +222,7 @@ def run_pairs(
 
 
 class Line:
-    """How many pairs are done, on standard error: one line that is rewritten on a terminal, else a line now and then.
+    """How many pairs are done, by a line of progress that says how long the rest is likely to take.
 
     Parameters
     ----------
@@ -242,41 +233,24 @@ class Line:
     """
 
     def __init__(self, what: str, is_on: bool) -> None:
-        self.what, self.is_on = what, is_on
-        self.stream = sys.stderr
-        self.is_terminal = bool(getattr(self.stream, "isatty", bool)())
+        self.what = what
+        self.line = ProgressLine(int(is_on), what)
         self.begin(0, 0)
 
     def begin(self, n_pairs: int, n_done: int) -> None:
         """So many pairs are to be done, and so many are already."""
         self.n_pairs, self.n_done, self.n_before = n_pairs, n_done, n_done
-        self.started = self.written = time.perf_counter()
-        self.width = 0  # of the line on the terminal
 
     def advance(self) -> None:
         """One more pair is done."""
         self.n_done += 1
-        pause = _REWRITE_EVERY if self.is_terminal else _WRITE_EVERY
-        is_due = time.perf_counter() - self.written >= pause or self.n_done == self.n_pairs
-        if self.is_on and is_due:
-            self._write()
+        left = self.line.seconds * (self.n_pairs - self.n_done) / (self.n_done - self.n_before)
+        text = f"{self.what}: {self.n_done} of {self.n_pairs} pairs, about {left:.0f} s to go"
+        self.line.show(text, self.n_done / self.n_pairs)
 
     def close(self) -> None:
         """End the line, however the work has ended."""
-        if self.width:
-            self.width = 0
-            print(file=self.stream, flush=True)
-
-    def _write(self) -> None:
-        self.written = time.perf_counter()
-        seconds = self.written - self.started
-        left = seconds * (self.n_pairs - self.n_done) / (self.n_done - self.n_before)
-        text = f"{self.what}: {self.n_done} of {self.n_pairs} pairs, {seconds:.1f} s, about {left:.0f} s to go"
-        if self.is_terminal:
-            print("\r" + text.ljust(self.width), end="", file=self.stream, flush=True)
-            self.width = len(text)
-        else:
-            print(text, file=self.stream, flush=True)
+        self.line.close()
 
 
 # Pairs on disk --------------------------------------------------------------------------------------------
@@ -287,82 +261,41 @@ class PairFolder:
 
     Parameters
     ----------
-    folder : Path or None
+    folder : str, Path or None
         Made where it is not there.
     facts : dict
         What the fits depend on, as text by name: a folder with other facts is refused.
     """
 
-    def __init__(self, folder: Path | None, facts: dict[str, str]) -> None:
-        self.folder = folder
-        if folder is None:
-            return
-        self.mark = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        about = folder / "stability.json"
-        if about.exists():
-            self._compare(about, facts)
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_file(about, json.dumps(facts, indent=1, sort_keys=True))
-
-    def _compare(self, about: Path, facts: dict[str, str]) -> None:
-        try:
-            stored = dict(json.loads(about.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise ValueError(f"resume: {about} cannot be read ({error}). Give another folder, or remove it.") from error
-        different = [name for name in sorted(facts.keys() | stored.keys()) if facts.get(name) != stored.get(name)]
-        if different:
-            remedy = "Give another folder, or remove that one"
-            if different == ["n_selected"]:  # whose default changes with n_pairs
-                remedy += f", or give n_selected={stored['n_selected']}"
-            what = f"has pairs of another run, which differs in {', '.join(different)}"
-            raise ValueError(f"resume: {about.parent} {what}. {remedy}.")
+    def __init__(self, folder: Any, facts: Facts) -> None:
+        self.folder: ResumeFolder | None = None
+        if folder is not None:
+            self.folder = ResumeFolder(folder, facts, about="stability.json", holds="pairs", remedy=_other_remedy)
 
     def read(self, number: int) -> PairOfEntries | None:
         """A pair that is there and whole, or None."""
-        if self.folder is None:
-            return None
+        stored = None if self.folder is None else self.folder.read(f"pair_{number:05d}")
         try:
-            with np.load(self._path(number), allow_pickle=False) as stored:
-                if str(stored["mark"]) != self.mark:
-                    return None
-                return _stored_entries(stored, 0), _stored_entries(stored, 1)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return None if stored is None else (_stored_entries(stored, 0), _stored_entries(stored, 1))
+        except KeyError:
             return None
 
     def write(self, number: int, pair: PairOfEntries) -> None:
         """Keep a pair; the file is whole or not there."""
         if self.folder is None:
             return
-        arrays: dict[str, Any] = {"mark": np.array(self.mark)}
+        arrays: dict[str, Any] = {}
         for half, entries in enumerate(pair):
             for name, value in entries._asdict().items():
-                arrays[f"{name}_{half}"] = np.asarray(value)
-        content = io.BytesIO()
-        np.savez_compressed(content, **arrays)
-        write_file(self._path(number), content.getvalue())
+                arrays[f"{name}_{half}"] = value
+        self.folder.write(f"pair_{number:05d}", **arrays)
 
-    def _path(self, number: int) -> Path:
-        assert self.folder is not None
-        return self.folder / f"pair_{number:05d}.npz"
+
+def _other_remedy(different: list[str], stored: Facts) -> str:
+    """What else can be done where only the default of ``n_selected`` differs, which changes with ``n_pairs``."""
+    return f", or give n_selected={stored['n_selected']}" if different == ["n_selected"] else ""
 
 
 def _stored_entries(stored: Any, half: int) -> Entries:
     features, candidate_at, selected_at, n_used, n_short = (stored[f"{name}_{half}"] for name in Entries._fields)
     return Entries(features, candidate_at, selected_at, int(n_used), int(n_short))
-
-
-def fingerprint(*values: Any) -> str:
-    """A digest of arrays, sparse matrices and numbers, by their types, shapes and bytes."""
-    digest = hashlib.sha256()
-    for value in values:
-        parts: tuple[Any, ...] = (value,)
-        if sp.issparse(value):
-            matrix: Any = value
-            parts = (matrix.data, matrix.indices, matrix.indptr)
-        digest.update(repr(getattr(value, "shape", None)).encode())
-        for part in parts:
-            array = np.ascontiguousarray(part)
-            digest.update(f"{array.dtype.str}{array.shape}".encode())
-            digest.update(repr(array.tolist()).encode() if array.dtype.hasobject else array.tobytes())
-    return digest.hexdigest()

@@ -377,7 +377,9 @@ def _sorted(y: FloatArray, w: FloatArray, efron: bool) -> RiskSets:
 
 
 def survival_targets(event: Any, time: Any, strata: Any = None) -> FloatArray:
-    """Targets for ``loss="cox"``: times as ranks, with a minus sign where the event was not seen.
+    """Targets for ``loss="cox"`` from events and times.
+
+    Times become ranks, with a minus sign if the sample is censored.
 
     Parameters
     ----------

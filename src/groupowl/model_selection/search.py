@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import numbers
-import sys
-import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks import finite_number, lookup
+from .._progress import current_line
+from .._resume import ResumeFolder, described, fingerprint
 from .._threads import Stop
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics, as_design
@@ -27,6 +29,7 @@ from ..norm import PLAIN, PenaltyOptions
 from ..norm.kernels import EPS
 from ..path import PathResult, Solution, fit_path
 from ..path.follower import MAX_DEVIANCE, Follower
+from ..path.kept_points import KeptPoints, path_facts, solution_folder
 from ..solvers import SolverSettings
 from ..solvers.continuation import compiled_data, may_ask_kernel
 from ..weights import sequence_names
@@ -96,7 +99,9 @@ class TrainingSet(NamedTuple):
     sample_weight: Any = None
     rows: Any = None
 
-    def fit(self, fitting: Fitting, weights: FloatArray, alphas: FloatArray, seed: int) -> tuple[list[Solution], int]:
+    def fit(
+        self, fitting: Fitting, weights: FloatArray, alphas: FloatArray, seed: int, what: str = ""
+    ) -> tuple[list[Solution], int]:
         """A solution for each alpha, and how many fits fell short of the tolerance."""
         X, Y, weight = self.X, self.Y, self.sample_weight
         if self.rows is not None:
@@ -111,7 +116,7 @@ class TrainingSet(NamedTuple):
                 nothing = Solution(np.zeros(0, dtype=np.intp), np.zeros((0, 0)), np.zeros(0))
                 return [_with_known(nothing, known)] * len(alphas), 0
         model = fitting.model(X, Y, weights, weight)
-        follower = Follower(model, alphas, replace(fitting.settings, rng=np.random.default_rng(seed)))
+        follower = Follower(model, alphas, replace(fitting.settings, rng=np.random.default_rng(seed)), what)
         solutions = follower.follow()
         if fitting.relaxed:
             solutions = relaxed_solutions(model, solutions)
@@ -178,14 +183,65 @@ def run_fold(
     what: str = "",
     keeps_solutions: bool = False,
 ) -> FoldResult:
-    """Fit the path of a fold and score it; ``what`` is printed with the time it took."""
-    started = time.perf_counter()
-    solutions, n_short = task.training.fit(fitting, weights, alphas, seed)
+    """Fit the path of a fold and score it; ``what`` begins lines of progress."""
+    solutions, n_short = task.training.fit(fitting, weights, alphas, seed, what)
     scores = task.score(solutions, alphas, weights)
-    if what:
-        print(f"{what}: {len(alphas)} alphas, {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
     kept = solutions if keeps_solutions else []
     return FoldResult(scores, list(map(attrgetter("support"), solutions)), n_short, kept)
+
+
+def _numbered_fold(number: int, *work: Any) -> tuple[int, FoldResult]:
+    """The same with its number: those that run side by side end in any order."""
+    return number, run_fold(*work)
+
+
+@contextmanager
+def _closed_quietly(results: Any) -> Iterator[Any]:
+    """Results of joblib, which warns of those that nobody waits for any more: after an interrupt that is no news."""
+    try:
+        yield results
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results.close()
+
+
+class KeptFolds:
+    """Results of folds in a folder, a file for each; without a folder nothing is read and written.
+
+    A file without solutions is of no use where these are to be kept.
+    """
+
+    def __init__(self, folder: ResumeFolder | None, keeps_solutions: bool = False) -> None:
+        self.folder = folder
+        self.keeps_solutions = keeps_solutions
+
+    def read(self, number: int, n_alphas: int) -> FoldResult | None:
+        """What is there, or None."""
+        found = None if self.folder is None else self.folder.read(f"fold_{number:05d}")
+        needed = {"scores", "features", "sizes", "n_short"} | (
+            {"rows", "intercepts"} if self.keeps_solutions else set()
+        )
+        if found is None or not needed <= found.keys():
+            return None
+        if len(found["scores"]) != n_alphas:  # the path has ended elsewhere
+            return None
+        ends = np.cumsum(found["sizes"])[:-1]
+        supports, solutions = np.split(found["features"].astype(np.intp), ends), []
+        if self.keeps_solutions:
+            solutions = list(map(Solution, supports, np.split(found["rows"], ends), found["intercepts"]))
+        return FoldResult(found["scores"], supports, int(found["n_short"]), solutions)
+
+    def write(self, number: int, result: FoldResult) -> None:
+        """Keep a result."""
+        if self.folder is not None:
+            sizes = list(map(len, result.supports))
+            features = np.concatenate(result.supports)
+            kept = {"scores": result.scores, "features": features, "sizes": sizes, "n_short": result.n_short}
+            if self.keeps_solutions:
+                kept["rows"] = np.concatenate([solution.rows for solution in result.solutions])
+                kept["intercepts"] = np.stack([solution.intercept for solution in result.solutions])
+            self.folder.write(f"fold_{number:05d}", **kept)
 
 
 # From the scores of folds to one alpha ------------------------------------------------------------------
@@ -424,35 +480,41 @@ class Search:
         """How a model is fitted, with its ridge."""
         return replace(self.fitting, options=replace(self.fitting.options, ridge=self.ridges[i]))
 
-    def run(self) -> list[Choice]:
-        """Fit the path of each weight sequence and ridge on all data, and choose an alpha for each."""
+    def run(self, resume: Any = None) -> list[Choice]:
+        """Fit the path of each weight sequence and ridge on all data, and choose an alpha for each.
+
+        ``resume`` is a folder that keeps what is finished.
+        """
         models = self.models
         if self.estimator.selection in CRITERIA:
             choices = []
-            for model, path in zip(models, self.paths(), strict=True):
+            for model, path in zip(models, self.paths(self._folder(resume), share=1.0), strict=True):
                 criteria = self.criteria(model, path)
                 by_criterion = self.criterion_report(model, path, criteria)
                 choices.append(Choice(model, path, by_criterion, criteria=criteria))
             return choices
-        tasks, total = self._fold_tasks()
+        folds = [] if self.parts else self.folds()
+        tasks, total = self._fold_tasks(folds)
+        folder = self._folder(resume, folds)
         if total is not None:
             models = [with_statistics(model, total, self.fitting.standardize) for model in models]
-        paths = replace(self, models=models).paths()
+        share = 1.0 / (1 + len(tasks))  # of the paths on all data in all that is to be done
+        paths = replace(self, models=models).paths(folder, share=share)
         settings, stop = self.fitting.settings, Stop()
         of_folds = replace(settings, tol=max(settings.tol, FOLD_TOL), interrupted=stop)
-        work = []
+        work, names, keeps = [], [], self.estimator._keeps_details
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
             alphas = self.grids[i][: len(path.points)]
             fitting = replace(self.fitting_of(i), settings=of_folds)
             for f, task in enumerate(tasks):
                 what = self._what(i, f"fold {f + 1}/{len(tasks)}") if self.estimator.verbose else ""
                 seed = int(settings.rng.integers(_MOST_SEEDS))
-                kept = self.estimator._keeps_details
-                work.append(delayed(run_fold)(task, fitting, model.weights, alphas, seed, what, kept))
+                work.append((task, fitting, model.weights, alphas, seed, what, keeps))
+                names.append(what)
         in_kernel = may_ask_kernel(settings) and compiled_data(models[0].problem) is not None
         prefer = "threads" if in_kernel and self.score is None else None  # scorers of scikit-learn's are Python
         try:
-            results = Parallel(n_jobs=self.estimator.n_jobs, prefer=prefer)(work)
+            results = self._run_folds(work, names, KeptFolds(folder, keeps), prefer, share)
         except BaseException:
             stop.is_over = True  # for folds that run in threads
             raise
@@ -477,7 +539,7 @@ class Search:
             frequency = np.zeros(model.problem.n_rows, dtype=np.intp)
             for result in of_model:
                 frequency[result.supports[report["best_index"]]] += 1
-            if self.estimator._keeps_details:
+            if keeps:
                 chosen = [result.solutions[report["best_index"]] for result in of_model]
                 held_out = self._held_out(tasks, chosen)
             choices.append(Choice(model, path, report | {"selection_frequency": frequency}, held_out))
@@ -492,23 +554,94 @@ class Search:
             found.append((task.fold, np.asarray(Z)))
         return tuple(found)
 
+    def _run_folds(
+        self, work: list[Any], names: list[str], kept: KeptFolds, prefer: str | None, share: float
+    ) -> list[FoldResult]:
+        """Results of all folds, in their order; those that are kept already are not fitted again."""
+        n_folds, line = len(work), current_line()
+        found = {number: kept.read(number, len(alphas)) for number, (_, _, _, alphas, *_) in enumerate(work)}
+        missing = [number for number, result in found.items() if result is None]
+        n_done = n_folds - len(missing)
+
+        def advance() -> None:
+            if line is not None:
+                line.stretch(*(share + (1.0 - share) * (n_done + part) / n_folds for part in (0.0, 1.0)))
+
+        advance()
+        # scikit-learn's twins of these set filters of warnings in every thread, which are those of the whole process.
+        run, later = (joblib.Parallel, joblib.delayed) if prefer == "threads" else (Parallel, delayed)
+        jobs = (later(_numbered_fold)(number, *work[number]) for number in missing)
+        parallel = run(n_jobs=self.estimator.n_jobs, prefer=prefer, return_as="generator_unordered")
+        with _closed_quietly(parallel(jobs)) as results:
+            for number, result in results:
+                kept.write(number, result)
+                found[number] = result
+                if line is not None:
+                    line.show(f"{names[number]}: {len(result.scores)} alphas", 1.0)
+                    line.end()
+                n_done += 1
+                advance()
+        return [result for result in found.values() if result is not None]
+
+    def _folder(self, resume: Any, folds: list[Fold] | None = None) -> ResumeFolder | None:
+        """The folder that keeps what is finished, unless it has something of another search."""
+        if resume is None:
+            return None
+        data, estimator = self.data, self.estimator
+        facts = path_facts(
+            self.models[0],
+            self.fitting.settings,
+            np.concatenate(self.grids),
+            (data.X, data.Y, data.sample_weight),
+        )
+        facts["the weights"] = fingerprint(*(model.weights for model in self.models))
+        facts["ridge"] = list(map(float, self.ridges))
+        facts["the folds"] = "none"
+        if folds is not None:
+            facts["the folds"] = described(folds or self.parts)
+            facts["relaxed"] = str(self.fitting.relaxed)
+            facts["scoring"] = described(estimator.scoring)
+            facts["the weights of the samples in scores"] = fingerprint(self.of_entries)
+        return solution_folder(resume, facts)
+
     def folds(self) -> list[Fold]:
         """The folds of the samples."""
         data = self.data
         split = np.zeros((data.n_samples, 1)) if isinstance(data.X, Design) else data.X
         return make_folds(self.estimator.cv, split, self.y, data.classes, self.weight, self.splitter_params)
 
-    def paths(self) -> list[PathResult]:
-        """The path of each model on all data; a grid of our own ends where the deviance is explained."""
-        estimator, settings = self.estimator, self.fitting.settings
+    def paths(self, folder: ResumeFolder | None = None, *, share: float = 1.0) -> list[PathResult]:
+        """The path of each model on all data; a grid of our own ends where the deviance is explained.
+
+        They are a ``share`` of all that is to be done; a folder keeps their solutions.
+        """
+        estimator, settings, line = self.estimator, self.fitting.settings, current_line()
         max_deviance = MAX_DEVIANCE if isinstance(estimator.alphas, numbers.Integral) else None
-        shared = {"max_deviance": max_deviance, "verbose": estimator.verbose}
+        n_models = len(self.models)
+        n_jobs = estimator.n_jobs if n_models > 1 else 1
+        is_alone = n_jobs in (None, 1)  # lines of other processes would stand between ours
+        shared = {"max_deviance": max_deviance, "verbose": estimator.verbose if is_alone else 0}
         work = []
         for i, (model, grid) in enumerate(zip(self.models, self.grids, strict=True)):
-            own = replace(settings, rng=np.random.default_rng(int(settings.rng.integers(_MOST_SEEDS))))
+            rng = np.random.default_rng(int(settings.rng.integers(_MOST_SEEDS)))
+            own = replace(settings, rng=rng, callback=estimator.callback)
             what = self._what(i, "all data") if estimator.verbose else ""
-            work.append(delayed(fit_path)(model, grid, own, what=what, **shared))
-        return list(Parallel(n_jobs=estimator.n_jobs if len(self.models) > 1 else 1)(work))
+            kept = None if folder is None else KeptPoints(folder, f"path_{i:03d}_alpha")
+            work.append(delayed(fit_path)(model, grid, own, what=what, kept=kept, **shared))
+
+        def begin(i: int) -> None:
+            if line is not None:
+                line.stretch(share * i / n_models, share * (i + 1) / n_models)
+
+        paths: list[PathResult] = []
+        begin(0)
+        for path in Parallel(n_jobs=n_jobs, return_as="generator")(work):
+            paths.append(path)
+            if line is not None and not is_alone:
+                line.show(f"{self._what(len(paths) - 1, 'all data')}: {len(path)} alphas", 1.0)
+                line.end()
+            begin(len(paths))
+        return paths
 
     def criterion_report(
         self, model: Model, path: PathResult, criteria: dict[str, FloatArray] | None = None
@@ -543,9 +676,9 @@ class Search:
             fits.append((loss, freedom, model.n_units(point.support)))
         return {name: criterion_path(name, likelihood, fits) for name in CRITERIA}
 
-    def _fold_tasks(self) -> tuple[list[FoldTask], SufficientStatistics | None]:
+    def _fold_tasks(self, folds: list[Fold]) -> tuple[list[FoldTask], SufficientStatistics | None]:
         """What each fold trains on and what scores it, and the statistics of all samples if they serve."""
-        data, folds = self.data, [] if self.parts else self.folds()
+        data = self.data
         statistics = chosen_statistics(self, folds)
         tasks = []
         if statistics is None:

@@ -48,7 +48,9 @@ def owl_norm(B: Any, lam: Any) -> Any:
 
 @np.errstate(all="ignore")
 def owl_dual_norm(C: Any, lam: Any) -> Any:
-    """Dual norm ``max_k (sum of the k largest ||C_j||) / (lam_1 + ... + lam_k)``.
+    """Dual norm of the Group OWL norm.
+
+    It is ``max_k (sum of the k largest ||C_j||) / (lam_1 + ... + lam_k)``.
 
     Parameters
     ----------

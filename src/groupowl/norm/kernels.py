@@ -24,6 +24,10 @@ LARGEST_NORM = 1e140
 #: Squares of larger products overflow.
 LARGEST_PRODUCT = 1e152
 _LONG_EPS = np.finfo(np.longdouble).eps
+#: Terms of products that are added up in one go, whatever BLAS makes of them; longer sums are added up in pieces. Of
+#: sums over samples, for which more is allowed, the second number.
+LONGEST_SUM = 128
+LONGEST_SUM_OF_SAMPLES = 1024
 
 #: A column whose spread is this small against its mean varies by rounding only.
 CONSTANT_RTOL = 64 * EPS
@@ -71,6 +75,29 @@ def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     rounded = a + b
     second = rounded - a
     return rounded, (a - (rounded - second)) + (b - second)
+
+
+def matrix_product(X: Any, B: FloatArray, longest: int = LONGEST_SUM) -> FloatArray:
+    """``X B`` of a dense X, sums of more terms than ``longest`` in halves.
+
+    A running sum of thousands of equal terms loses more digits than certificates allow for.
+    """
+    if len(B) <= longest:
+        return X @ B
+    half = len(B) // 2
+    return matrix_product(X[:, :half], B[:half], longest) + matrix_product(X[:, half:], B[half:], longest)
+
+
+def vector_product(a: FloatArray, B: FloatArray) -> FloatArray:
+    """``a^T B``, or of several B along a first axis, sums of many terms in pieces as above."""
+    while len(a) > LONGEST_SUM:
+        *several, size, width = B.shape
+        whole = size // LONGEST_SUM * LONGEST_SUM
+        pieces = B[..., :whole, :].reshape(*several, -1, LONGEST_SUM, width)
+        sums = (a[:whole].reshape(-1, 1, LONGEST_SUM) @ pieces)[..., 0, :]
+        B = np.concatenate([sums, np.expand_dims(a[whole:] @ B[..., whole:, :], -2)], axis=-2)
+        a = np.ones(B.shape[-2])
+    return a @ B
 
 
 def merged_means(
@@ -163,7 +190,7 @@ def repeated_test(values: FloatArray, lam: FloatArray) -> IndexArray:
 def owl_value(norms: FloatArray, lam: FloatArray) -> float:
     """``sum_i lam_i norm_[i]``: the largest norm pays the largest weight."""
     positive = -np.sort(-norms[norms > 0])
-    return float(positive @ lam[: len(positive)])
+    return float(np.add.reduce(positive * lam[: len(positive)]))  # in pieces, unlike a product
 
 
 def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:

@@ -172,7 +172,7 @@ class GroupOWL:
 
     def ridge_value(self, B: FloatArray) -> float:
         """``ridge/2 ||B||_F^2``."""
-        return 0.5 * self.ridge * float(np.vdot(B, B))
+        return 0.5 * self.ridge * float(np.add.reduce(B * B, axis=None))
 
     def projected(self, V: FloatArray) -> FloatArray:
         """The nearest point of the cones K: entries of a wrong sign become zero."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numbers
-import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from .._checks import as_float_array, check_finite, number_in, positive_integer
+from .._progress import ProgressLine, current_line
 from .._typing import FloatArray, IndexArray
 from ..model import Model
 from ..norm.kernels import cluster_labels, nonzero_rows
 from ..problem import Certificate, Problem
 from ..solvers import Callback, Continuation, Progress, SolveResult, SolverSettings
 from ..solvers.continuation import Batch, scale_of
+from .kept_points import KeptPoints
 from .path_result import PathPoint, PathResult, Solution
 
 #: A path ends where this share of the deviance is explained.
@@ -31,9 +33,8 @@ _FIRST_STRIDE = 4
 _LONGEST_STRIDE = 16
 # Coefficients of solutions that are brought to the scale of X together.
 _MOST_COEFFICIENTS = 2**21
-# Seconds between two updates: of a line that is rewritten in place, and of lines that stay.
-_REWRITE_EVERY = 0.2
-_WRITE_EVERY = 1.0
+# Seconds between two copies of what a single solve has found, should the process be killed.
+_KEEP_EVERY = 30.0
 
 
 def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
@@ -62,7 +63,7 @@ def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
 
 
 class Watch:
-    """The callback of solves: prints how far they have come, passes certificates on, and remembers a wish to stop.
+    """The callback of solves: tells how far they have come, passes certificates on, and remembers a wish to stop.
 
     A solve may end by itself at the certificate at which the user's callback asks to stop.
 
@@ -71,74 +72,77 @@ class Watch:
     callback : callable, default=None
         The user's.
     verbose : int, default=0
-        0 is silent. 1 rewrites one line on a terminal, and elsewhere prints a line now and then. 2 and more print a
-        line for every certificate.
+        0 is silent, 1 and more are for :class:`~groupowl._progress.ProgressLine`: the line of the public call that this
+        is for, or one of its own.
     goal : float
         Gap at which each solve ends.
     what : str, default=""
         What is being fitted, the beginning of every line.
     n_alphas : int, default=1
         Solves to come.
-
-    Lines go to standard error.
+    first_index : int, default=0
+        Position on a path of the first of them, as the user's callback is to see it.
+    keep : callable, default=None
+        Gets coefficients and intercept now and then, to keep them.
     """
 
     def __init__(
-        self, callback: Callback | None = None, *, verbose: int = 0, goal: float = 0, what: str = "", n_alphas: int = 1
+        self,
+        callback: Callback | None = None,
+        *,
+        verbose: int = 0,
+        goal: float = 0,
+        what: str = "",
+        n_alphas: int = 1,
+        first_index: int = 0,
+        keep: Callable[[FloatArray, FloatArray], None] | None = None,
     ) -> None:
-        self.level = int(verbose) if isinstance(verbose, bool) else positive_integer("verbose", verbose, minimum=0)
+        shared = current_line() if verbose else None
+        self.line = shared or ProgressLine(verbose, what)
+        self.is_own = shared is None
         self.callback = callback
         self.sees_rounds = callback is not None  # where only lines are printed, the compiled kernel may solve
         self.goal = goal
         self.what = f"{what}: " if what else ""
         self.n_alphas = n_alphas
-        self.stream = sys.stderr
-        self.is_terminal = self.level == 1 and bool(getattr(self.stream, "isatty", bool)())
-        self.pause = 0.0
-        if self.level == 1:
-            self.pause = _REWRITE_EVERY if self.is_terminal else _WRITE_EVERY
+        self.first_index = first_index
+        self.keep = keep
         self.wants_stop = False
-        self._started = self._written = time.perf_counter()
-        self._pending = ""
-        self._width = 0  # of the line on the terminal that the next one overwrites
+        self._kept = time.monotonic()
 
     def __call__(self, progress: Progress) -> bool:
         """Take a certificate, print it unless the last line is too recent; True ends the solve."""
-        if self.level:
-            where = f"alpha {progress.alpha_index + 1} of {self.n_alphas}, " if self.n_alphas > 1 else ""
-            self._pending = (
-                f"{self.what}{where}{progress.n_nonzero} selected, gap {progress.gap:.1e} (goal {self.goal:.1e}), "
-                f"{time.perf_counter() - self._started:.1f} s"
+        if self.line.level:
+            where, share, index = "", None, progress.alpha_index
+            is_proved = progress.iteration > 0 and progress.gap <= self.goal
+            if self.n_alphas > 1:
+                where, share = f"alpha {index + 1} of {self.n_alphas}, ", (index + is_proved) / self.n_alphas
+            self.line.show(
+                f"{self.what}{where}{progress.n_nonzero} selected, gap {progress.gap:.1e} (goal {self.goal:.1e})",
+                share,
             )
-            if time.perf_counter() - self._written >= self.pause:
-                self._write()
-            is_last = progress.alpha_index >= self.n_alphas - 1
-            if is_last and progress.iteration > 0 and progress.gap <= self.goal:
-                self.close()
-        self.wants_stop = self.callback is not None and bool(self.callback(progress))
+            if is_proved and index >= self.n_alphas - 1:
+                self.line.end()
+        if self.keep is not None and time.monotonic() - self._kept >= _KEEP_EVERY:
+            self.keep(*progress.coefficients())
+            self._kept = time.monotonic()
+        if self.callback is not None:
+            if self.first_index:
+                progress = replace(progress, alpha_index=self.first_index + progress.alpha_index)
+            self.wants_stop = bool(self.callback(progress))
         return self.wants_stop
 
     @property
     def if_needed(self) -> Watch | None:
-        """Itself, or None where there is nothing to print and nobody to pass certificates to."""
-        return self if self.level or self.callback is not None else None
+        """Itself, or None where there is nothing to print or to keep, and nobody to pass certificates to."""
+        return self if self.line.level or self.callback is not None or self.keep is not None else None
 
     def close(self) -> None:
         """Print what is still to be printed and end the line, however the work has ended."""
-        if self._pending:
-            self._write()
-        if self._width:
-            self._width = 0
-            print(file=self.stream, flush=True)
-
-    def _write(self) -> None:
-        if self.is_terminal:
-            print("\r" + self._pending.ljust(self._width), end="", file=self.stream, flush=True)
-            self._width = len(self._pending)
+        if self.is_own:
+            self.line.close()
         else:
-            print(self._pending, file=self.stream, flush=True)
-        self._pending = ""
-        self._written = time.perf_counter()
+            self.line.end()
 
 
 def fit_path(
@@ -153,6 +157,7 @@ def fit_path(
     verbose: int = 0,
     what: str = "",
     solves: Continuation | None = None,
+    kept: KeptPoints | None = None,
 ) -> PathResult:
     """Solve for each alpha, from the first to the last, each from the solution before it.
 
@@ -176,6 +181,8 @@ def fit_path(
         What to print of the progress, and what each line begins with.
     solves : Continuation, default=None
         What the path goes on from, in place of ``start``.
+    kept : KeptPoints, default=None
+        Solutions that an earlier run has found, which are certified again, and where those of this one are kept.
 
     Returns
     -------
@@ -190,7 +197,11 @@ def fit_path(
         if max_deviance is not None:
             solves.least_loss = model.problem.null_loss - max_deviance * model.problem.loss_scale
         alphas = np.asarray(alphas).tolist()
-        for alpha, result in zip(alphas, solves.solve_all(model.sequence_weights, alphas, dtype=dtype), strict=False):
+        known = None if kept is None else kept.read
+        found = solves.solve_all(model.sequence_weights, alphas, dtype=dtype, known=known)
+        for i, (alpha, result) in enumerate(zip(alphas, found, strict=False)):
+            if kept is not None and result.converged:
+                kept.write(i, solves.B, result)
             point = _point(model, alpha, result, solves)
             if max_features is not None and point.n_selected > max_features:
                 if not points:
@@ -255,6 +266,7 @@ def _point(model: Model, alpha: float, result: SolveResult, solves: Continuation
         seconds=result.seconds,
         status=result.status,
         n_selected=n_selected,
+        scale=None if result.scale is None else result.scale[support],
     )
 
 
@@ -275,8 +287,9 @@ class Follower:
         How many of these fell short of the tolerance.
     """
 
-    def __init__(self, model: Model, alphas: FloatArray, settings: SolverSettings) -> None:
+    def __init__(self, model: Model, alphas: FloatArray, settings: SolverSettings, what: str = "") -> None:
         self.model = model
+        self.what = what  # for lines of progress
         self.alphas = alphas.tolist()
         self.solves = model.continuation(settings, n_solves=len(alphas))
         self.goal = model.problem.goal(settings.tol)
@@ -311,8 +324,15 @@ class Follower:
         assert self.solves.certificate is not None
         self.coefficients[i] = self.solves.B
         self.proofs[i] = self.solves.source, self.solves.certificate
-        self.solved.append(i)
+        self._add_solved(i)
         self.n_short += not result.converged
+
+    def _add_solved(self, i: int) -> None:
+        self.solved.append(i)
+        line = current_line() if self.what else None
+        if line is not None:
+            reached, n_alphas = max(self.solved) + 1, len(self.alphas)
+            line.show(f"{self.what}: alpha {reached} of {n_alphas}", reached / n_alphas)
 
     def _follow_proposals(self) -> None:
         """The same in rounds over the whole path: one call of the compiled kernel serves many alphas."""
@@ -336,7 +356,7 @@ class Follower:
                 self._solve(i)
             else:
                 self.solves.B = proposal.B
-                self.solved.append(i)
+                self._add_solved(i)
 
     @np.errstate(all="ignore")
     def _unproved(self, indices: list[int]) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks as checks
+from .._progress import progress_line
 from .._threads import blas_threads
 from ..categories import encoded_frame
 from ..designs import Design, as_design, encode_labels_of_blocks, row_chunks
@@ -20,6 +21,7 @@ from ..solvers import Callback, Continuation, SolveResult, check_settings, warn_
 from ..solvers.solve_result import short_of_tolerance
 from ..weights import resolve_weights
 from .follower import MAX_DEVIANCE, Watch, fit_path, resolve_alphas
+from .kept_points import KeptPoints, path_facts, solution_folder
 from .path_result import PathResult
 
 
@@ -51,11 +53,12 @@ def group_owl_path(
     ridge: float = 0.0,
     positive: Any = False,
     categories: Any = None,
+    resume: Any = None,
 ) -> PathResult:
-    """Solve a Group OWL model for many alphas, from the largest down, each from the solution before it.
+    """Compute a coefficient path: fits at many alphas, from the largest down, with warm starts.
 
     For each alpha the objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B_[j],:||_2``, where
-    the row of ``B`` with the j-th largest norm pays ``weights_j`` and ``W`` is the sum of the sample weights; squared
+    ``B_[j],:`` is the row of ``B`` with the j-th largest norm and ``W`` is the sum of the sample weights; squared
     loss is ``1/(2 n) ||Y - X B||^2`` without sample weights. Coefficients, residuals, Gram matrices and sufficient
     statistics carry over from one alpha to the next. A grid of alphas that is made here ends early once 99.9 % of the
     deviance is explained.
@@ -72,9 +75,10 @@ def group_owl_path(
     loss : {"squared", "multinomial", "logistic", "poisson", "huber", "cox"} or Loss, default="squared"
         ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
     weights : str, array-like or callable, default="oscar"
-        Weight sequence: a name ("oscar", "linear", "constant", "bh", "chi", "chi_gauss", and "gaussian" for one task),
+        Weight sequence: a name ("oscar", "linear", "constant" or "lasso", "bh", "chi", "chi_gauss", and
+        "gaussian" for one task),
         one weight for each penalized feature, or a function ``f(n_features, n_tasks=, n_samples=)``. Samples, for
-        "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, however large that is.
+        "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each counted once.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing; or positive
         numbers, which are sorted downwards and all fitted, each once: a path has one solution per alpha. At most a
@@ -93,31 +97,34 @@ def group_owl_path(
     tol : float, default=1e-6
         Each solve ends when its duality gap is at most ``tol`` times the loss of the model without penalized features.
     max_iter : int, default=10000
-        Most proximal steps of each solve.
+        Maximum number of proximal steps of each solve.
     max_features : int, default=None
         The path ends before the first alpha that selects more penalized features; that alpha is left out.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
-        "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
+        "auto" suits nearly all problems. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"
-        Rule that removes rows proved to be zero. The answer is the same, and with "auto" nearly the time, too.
+        Rule that removes rows proved to be zero. The solution is the same for all three, and with ``solver="auto"`` the
+        time nearly so.
     coef_init : array-like of shape (n_targets, n_features) or (n_features,), default=None
         Where the first solve starts; two classes have one row, as in the result.
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 shows a progress line, 2 a line for every certificate.
+        1 shows a progress line with the share of the path, and of a pass over data on disk or on a cluster, that is
+        done (a bar in notebooks that have tqdm or rich, and ipywidgets); 2 a line for every certificate.
     callback : callable, default=None
         Called as ``callback(progress)`` after each certificate; ``progress.alpha_index`` is the position on the path.
-        Returning True ends the path there: the solve in progress becomes the last point, as far as it has come.
+        If it returns True, the path ends, with the unfinished solve as its last point.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
-        Groups of columns whose rows of ``B`` are one unit of the penalty, in or out together, with the Frobenius norm
-        over columns and tasks: a label for each column (None: alone), lists of columns, or lists by name of the group.
-        Columns that are not named are groups of one. ``weights`` then has one weight per group.
+        Groups of columns that are selected together. The penalty applies to the Frobenius norm of their rows of ``B``.
+        Give a label for each column (None for a column by itself), a list of lists of columns, or a dict from names of
+        groups to lists of columns. Columns that are not named are groups of one. ``weights`` then has one weight per
+        group.
     group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
         How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
         as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
-        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
-        ``B`` is on the scale of X all the same.
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group. ``B`` is
+        always on the scale of X.
     penalty_factor : array-like of shape (n_features,) or dict, default=None
         Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
         that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
@@ -129,14 +136,18 @@ def group_owl_path(
         Adds ``ridge/2 ||B||_F^2`` to the objective, the same for all alphas, of the coefficients of columns as the
         penalty sees them: standardized, if so, and scaled.
     positive : bool, names or indices of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
-        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
-        for ``loss="multinomial"``.
+        True: coefficients of penalized features must not be negative. Names or indices: the same for these features
+        only. Signs, one for each feature or a dict with those of some: 1 for not negative, -1 for not positive, 0 for
+        no constraint. Not for ``loss="multinomial"``.
     categories : list of str or int, or "auto", default=None
         Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
         categorical type. Each becomes a feature group of indicators, one for each level, called ``column=level``,
         scaled by "frobenius" unless ``group_scale`` is "none" or "orthonormal". Other arguments name the columns of X
         as it was given, and mean all levels of a category.
+    resume : str or Path, default=None
+        A folder that keeps solutions as soon as they are there. The same call after an interrupt goes on from them:
+        they are certified again, and not solved again. A folder of another path (data, penalty, alphas, tol, version of
+        groupowl) is refused.
 
     Returns
     -------
@@ -164,7 +175,7 @@ def group_owl_path(
     """
     settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
     limit = None if max_features is None else checks.positive_integer("max_features", max_features)
-    with blas_threads(X):
+    with progress_line(verbose, "group_owl_path"), blas_threads(X):
         matrix, coding = encoded_frame(X, categories)
         design = as_design(matrix)
         names = feature_names(X) or design.feature_names
@@ -206,6 +217,10 @@ def group_owl_path(
             if classes is not None and len(np.atleast_2d(coef)) + 1 == len(classes) == 2:  # the difference of both
                 coef = np.concatenate([-0.5 * np.atleast_2d(coef), 0.5 * np.atleast_2d(coef)])
             start = model.start(coef)
+        kept = None
+        if resume is not None:
+            facts = path_facts(model, settings, grid, (design, Y, sample_weight, offset))
+            kept = KeptPoints(solution_folder(resume, facts))
         path = fit_path(
             model,
             grid,
@@ -216,6 +231,7 @@ def group_owl_path(
             dtype=model.dtype,
             verbose=verbose,
             what="group_owl_path",
+            kept=kept,
         )
     short, prefix = short_of_tolerance(path.points, len(path), "alphas")
     warn_unless_converged(short, model.problem.goal(settings.tol), settings, prefix=prefix)

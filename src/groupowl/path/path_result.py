@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from .._checks import finite_number, position_in, positive_integer
+from .._html import data_table, paragraph, titled
 from .._typing import FloatArray, IndexArray
 from ..categories import coefficient_names
 from ..designs import as_design
@@ -18,9 +19,10 @@ from ..inputs import coefficient_columns, exclusive_classes, feature_names, impo
 from ..losses import Loss, check_offset, resolve_loss
 from ..model import Model
 from ..norm.kernels import nonzero_rows, row_norms
-from ..solvers.solve_result import OnAccess
+from ..solvers.solve_result import OnAccess, scaled_rows
 
-# Rows of the table that a path is printed as.
+# Columns and rows of the table that a path is printed as.
+_COLUMNS = ("alpha", "selected", "clusters", "deviance", "gap", "status")
 _SHOWN = 8
 
 REASONS = {
@@ -109,6 +111,9 @@ class PathPoint(Solution):
         Why the solve stopped.
     n_selected : int
         Penalized features in the support.
+    scale : ndarray of shape (len(support),) or None
+        What rows are multiplied with to be on the scale that the penalty sees: see :attr:`scaled_rows`. None where
+        that is the scale of X, and in paths that an earlier version has saved.
 
     Examples
     --------
@@ -130,6 +135,12 @@ class PathPoint(Solution):
     seconds: float
     status: str
     n_selected: int
+    scale: FloatArray | None = None
+
+    @property
+    def scaled_rows(self) -> FloatArray:
+        """``rows`` on the scale that the penalty sees, on which features of one cluster have equal norms."""
+        return scaled_rows(self.rows, self.scale)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"clusters": self.clusters}
@@ -149,7 +160,9 @@ def _per_point(name: str, doc: str) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PathResult:
-    """Solutions along falling alphas, of ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B_[j],:||_2``.
+    """Coefficient path: solutions at decreasing alphas, with their certificates.
+
+    The objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B_[j],:||_2``.
 
     Only supports and their rows are stored; ``coefs`` and ``clusters`` are dense arrays that are made on access.
     ``path[i]`` is one :class:`~groupowl.PathPoint`, ``path[i:j]`` a shorter path, ``len(path)`` the number of
@@ -277,11 +290,27 @@ class PathResult:
     @property
     def coefs(self) -> FloatArray:
         """Coefficients on the scale of X, of shape (n_targets, n_features, n_alphas)."""
-        first = self._as_public(self.points[0].rows)
-        coefs = np.zeros((self.n_targets, self.n_features, len(self)), dtype=first.dtype)
-        for i, point in enumerate(self.points):
-            coefs[:, point.support, i] = self._as_public(point.rows)
+        return self._dense([point.rows for point in self.points])
+
+    @property
+    def scaled_coefs(self) -> FloatArray:
+        """Coefficients on the scale that the penalty sees, per standard deviation where columns were standardized.
+
+        Of the same shape as ``coefs``, and equal to it where nothing was scaled. Ranks and clusters refer to these.
+        """
+        return self._dense([point.scaled_rows for point in self.points])
+
+    def _dense(self, rows: list[FloatArray]) -> FloatArray:
+        """Coefficients of all features from those of the supports."""
+        coefs = np.zeros((self.n_targets, self.n_features, len(self)), dtype=rows[0].dtype)
+        for i, (point, some) in enumerate(zip(self.points, rows, strict=True)):
+            coefs[:, point.support, i] = self._as_public(some)
         return coefs
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether ``scaled_coefs`` differ from ``coefs``."""
+        return self.points[0].scale is not None
 
     @property
     def intercepts(self) -> FloatArray:
@@ -450,7 +479,8 @@ class PathResult:
         DataFrame
             Columns ``alpha_index``, ``alpha``, ``feature`` (its name, or index), ``group`` where there are feature
             groups, ``cluster``, ``norm`` (over all targets or classes) and the coefficients: ``coef`` for one target or
-            two classes, else a column ``coef_<target or class>`` for each.
+            two classes, else a column ``coef_<target or class>`` for each. Where the penalty has seen another scale
+            than that of X, also ``scaled_norm``, ``scaled`` or ``scaled_<target or class>``: the same on its scale.
         """
         pandas = import_pandas("PathResult.to_frame()")
         counts = [len(point.support) for point in self.points]
@@ -462,25 +492,46 @@ class PathResult:
             "feature": support if self.feature_names is None else self.feature_names[support],
             **({} if self.feature_groups is None else {"group": self.feature_groups[support]}),
             "cluster": np.concatenate([point.clusters for point in self.points]),
-            "norm": row_norms(rows),
         }
+        scaled = np.concatenate([point.scaled_rows for point in self.points]) if self.is_scaled else None
         named = self.classes if self.classes is not None else self.target_names
-        names = coefficient_columns(self.n_targets, named)
-        return pandas.DataFrame(columns | dict(zip(names, self._as_public(rows), strict=True)))
+        columns["norm"] = row_norms(rows)
+        if scaled is not None:
+            columns["scaled_norm"] = row_norms(scaled)
+        columns |= dict(zip(coefficient_columns(self.n_targets, named), self._as_public(rows), strict=True))
+        if scaled is not None:
+            names = coefficient_columns(self.n_targets, named, "scaled")
+            columns |= dict(zip(names, self._as_public(scaled), strict=True))
+        return pandas.DataFrame(columns)
 
-    def __repr__(self) -> str:
-        alphas, n = self.alphas, len(self)
+    def _title(self) -> str:
+        """What all of the path has in common."""
         goal = "1 target" if self.n_targets == 1 else f"{self.n_targets} targets"
         goal = goal if self.classes is None else f"{len(self.classes)} classes"
-        lines = [
-            f"PathResult: {n} alphas from {alphas[0]:.4g} to {alphas[-1]:.4g}, {self.loss} loss, "
-            f"{self.n_features} features, {goal}",
-            f"{'':>5}{'alpha':>12}{'selected':>10}{'clusters':>10}{'deviance':>10}{'gap':>10}  status",
-        ]
-        for i in np.unique(np.linspace(0, n - 1, min(n, _SHOWN)).round().astype(int)):
+        first, last = self.points[0].alpha, self.points[-1].alpha
+        return (
+            f"PathResult: {len(self)} alphas from {first:.4g} to {last:.4g}, {self.loss} loss, "
+            f"{self.n_features} features, {goal}"
+        )
+
+    def _rows(self) -> list[list[str]]:
+        """A table of some of the points, for people: their positions, and what :data:`_COLUMNS` names."""
+        rows = []
+        for i in np.unique(np.linspace(0, len(self) - 1, min(len(self), _SHOWN)).round().astype(int)):
             point = self.points[i]
-            lines.append(
-                f"{i:>5}{point.alpha:>12.4g}{point.n_selected:>10}{point.clusters.max(initial=0):>10}"
-                f"{100 * point.deviance_ratio:>9.1f}%{point.gap:>10.1e}  {point.status}"
-            )
+            share, clusters = f"{100 * point.deviance_ratio:.1f}%", str(point.clusters.max(initial=0))
+            numbers = [f"{point.alpha:.4g}", str(point.n_selected), clusters, share, f"{point.gap:.1e}"]
+            rows.append([str(i), *numbers, point.status])
+        return rows
+
+    def __repr__(self) -> str:
+        lines = [self._title()]
+        for row in [["", *_COLUMNS], *self._rows()]:
+            cells = map(str.rjust, row[:-1], (5, 12, 10, 10, 10, 10))
+            lines.append(f"{''.join(cells)}  {row[-1]}")
         return "\n".join([*lines, REASONS[self.stopped_because]])
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        table = data_table(["", *_COLUMNS], self._rows(), n_words=0)
+        return titled(self._title(), table, paragraph(f"{REASONS[self.stopped_because]}."))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import cycle
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._checks import finite_number, positive_integer, truth_value
-from .._text import counted
+from .._text import counted, listed
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..model_selection.scores import scoring_name
 from ..model_selection.search import best_sequence, candidate_names, value_path
@@ -32,19 +31,20 @@ _REMEDY = "Use GroupOWLRegressorCV or GroupOWLClassifierCV."
 
 @dataclass(eq=False)
 class CoefficientPathDisplay(style.Display):
-    """Norms of the rows of coefficients along a path, against alpha.
+    """Coefficients along a path, against alpha: their norms, or of one target, or two classes, they themselves.
 
-    Large alphas are on the left. Names stand at the ends of the lines, the largest first, as far as they fit without
-    touching; lines without a name are gray. Lines that end at the same height share a name and their number.
-    Features that are not penalized are dashed.
+    They are on the scale that the penalty sees: per standard deviation where columns were standardized. Large alphas
+    are on the left. Names stand at the ends of the lines, the largest first, as far as they fit without touching; lines
+    without a name are gray. Lines that end at the same height share a name, a color and their number. Features that
+    are not penalized are dashed; the axis is made for the others, and may not reach as far.
 
     Parameters
     ----------
     alphas : ndarray of shape (n_alphas,)
         Strengths of the penalty, falling.
     norms : ndarray of shape (n_alphas, n_shown)
-        Norms of the rows that are non-zero somewhere on the path, on the scale of the input; for two classes those of
-        the second less the first, as in ``coef_``.
+        Norms of the rows that are non-zero somewhere on the path, on the scale that the penalty sees; for two classes
+        those of the second less the first, as in ``coef_``.
     features : ndarray of int of shape (n_shown,)
         Indices of these rows.
     feature_names : list of str
@@ -53,6 +53,10 @@ class CoefficientPathDisplay(style.Display):
         Which of them are not penalized.
     alpha : float or None
         Chosen alpha.
+    coefficients : ndarray of shape (n_alphas, n_shown) or None
+        Of one target, or two classes, the coefficients, whose sizes the norms are.
+    is_scaled : bool, default=False
+        Whether these are on another scale than that of X.
 
     Attributes
     ----------
@@ -81,6 +85,8 @@ class CoefficientPathDisplay(style.Display):
     feature_names: list[str]
     unpenalized: BoolArray
     alpha: float | None = None
+    coefficients: FloatArray | None = None
+    is_scaled: bool = False
     lines_: list[Any] = field(init=False, repr=False)
     labels_: list[Any] = field(init=False, repr=False)
 
@@ -159,10 +165,32 @@ class CoefficientPathDisplay(style.Display):
         names = style.default_names(feature_names, path.feature_names, path.feature_groups, path.n_features)
         features = np.unique(np.concatenate([np.asarray(point.support, dtype=np.intp) for point in path]))
         norms = np.zeros((len(path), len(features)))
+        coefficients = np.zeros_like(norms) if path.n_targets == 1 else None
         for i, point in enumerate(path):
-            norms[i, np.searchsorted(features, point.support)] = np.linalg.norm(style.public_rows(path, point), axis=1)
-        shown = style.names_of(features, names, path.n_features)
-        return cls(np.asarray(path.alphas), norms, features, shown, np.isin(features, path.unpenalized), chosen)
+            rows, there = style.public_rows(path, point.scaled_rows), np.searchsorted(features, point.support)
+            norms[i, there] = np.linalg.norm(rows, axis=1)
+            if coefficients is not None:
+                coefficients[i, there] = rows[:, 0]
+        shown, free = style.names_of(features, names, path.n_features), np.isin(features, path.unpenalized)
+        return cls(np.asarray(path.alphas), norms, features, shown, free, chosen, coefficients, path.is_scaled)
+
+    @property
+    def values(self) -> FloatArray:
+        """What is drawn, of shape (n_alphas, n_shown): coefficients where there is one for each feature, else norms."""
+        return self.norms if self.coefficients is None else self.coefficients
+
+    @property
+    def label(self) -> str:
+        """What the values are."""
+        what = "norm of the coefficients" if self.coefficients is None else "coefficient"
+        return style.size_label(what, self.is_scaled)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest value for an axis, with zero: those of penalized features, if there are any."""
+        values = self.values[:, ~self.unpenalized] if not self.unpenalized.all() else self.values
+        low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+        return (low, high) if low < high else (0.0, 1.0)
 
     def plot(self, ax: Axes | None = None, *, max_labels: int = 30) -> Self:
         """Draw the lines and name as many as fit.
@@ -184,26 +212,35 @@ class CoefficientPathDisplay(style.Display):
         marker = "o" if len(self.alphas) == 1 else None
         look: dict[str, Any] = {"color": style.FAINT, "linewidth": 0.8, "marker": marker}
         self.lines_ = [
-            ax.plot(self.alphas, norms, label=name, linestyle=_DASHES if is_unpenalized else "-", **look)[0]
-            for norms, name, is_unpenalized in zip(self.norms.T, self.feature_names, self.unpenalized, strict=True)
+            ax.plot(self.alphas, values, label=name, linestyle=_DASHES if is_unpenalized else "-", **look)[0]
+            for values, name, is_unpenalized in zip(self.values.T, self.feature_names, self.unpenalized, strict=True)
         ]
         marks: dict[str, Any] = {}
         if self.alpha is not None:
             marks[f"chosen alpha = {self.alpha:.3g}"] = ax.axvline(self.alpha, **style.CHOSEN)
         _alpha_axis(ax, self.alphas, self.alpha)
-        top = 1.05 * float(self.norms.max(initial=0.0)) or 1.0
-        ax.set(title="Coefficient path", ylabel="norm of the coefficients", ylim=(0.0, top))
+        low, high = self.limits
+        room = 0.05 * (high - low)
+        low, high = low - room if low < 0.0 else 0.0, high + room if high > 0.0 else 0.0
+        ax.set(title="Coefficient path", ylabel=self.label, ylim=(low, high))
+        if low < 0.0:
+            ax.axhline(0.0, color="0.5", linewidth=0.8)
         if not self.features.size:
             style.say(ax, "No feature is selected at any alpha.")
         if self.unpenalized.any():
             from matplotlib.lines import Line2D
 
-            marks["not penalized"] = Line2D([], [], color="0.3", linestyle=_DASHES)
+            free = self.values[:, self.unpenalized]
+            is_beyond = ((free < low) | (free > high)).any(axis=0)
+            beyond = [self.feature_names[k] for k in np.flatnonzero(self.unpenalized)[is_beyond]]
+            words = listed(style.shortened_names(beyond), shown=2, quoted=False)
+            name = "not penalized" + (f" ({words} beyond the axis)" if beyond else "")
+            marks[name] = Line2D([], [], color="0.3", linestyle=_DASHES)
         if marks:  # explained above the lines, in room that is made for it
             legend = style.name_in_legend(ax, marks, loc="upper left", **_LEGEND)
             style.lay_out(ax)
             share = (ax.bbox.y1 - legend.get_window_extent().y0) / ax.bbox.height
-            ax.set_ylim(top=top / max(1.0 - share, 0.5))
+            ax.set_ylim(top=low + (high - low) / max(1.0 - share, 0.5))
         self._name_lines(ax, max_labels)
         return self
 
@@ -215,20 +252,23 @@ class CoefficientPathDisplay(style.Display):
         """
         style.lay_out(ax)
         width, height = style.size_in_points(ax)
-        between = style.LINE_HEIGHT * style.LARGEST_FONT / height * ax.get_ylim()[1]  # names, on the scale of norms
-        end, ends = float(self.alphas[-1]), self.norms[-1]
+        low, high = ax.get_ylim()
+        between = style.LINE_HEIGHT * style.LARGEST_FONT / height * (high - low)  # names, on the scale of values
+        end, ends = float(self.alphas[-1]), self.values[-1]
         named: list[IndexArray] = []
         for lines in self.strongest_first():
             is_apart = all(abs(ends[lines[0]] - ends[others[0]]) >= between for others in named)
-            if is_apart and ends[lines[0]] >= between / 2 and len(named) < max_labels:
+            is_inside = abs(ends[lines[0]]) >= between / 2 and low <= ends[lines[0]] <= high
+            if is_apart and is_inside and len(named) < max_labels:
                 named.append(lines)
         longest = style.longest_name(_WIDEST_NAME * width, style.LARGEST_FONT)
         names = style.shortened_names([self.feature_names[lines[0]] for lines in named], longest)
         look: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "parse_math": False}  # a $ in a name is a dollar
         self.labels_ = []
-        for color, lines, name in zip(cycle(style.COLORS), named, names, strict=False):
+        for color, lines, name in zip(style.line_colors(len(named)), named, names, strict=True):
             tied = f" (+{len(lines) - 1} tied)" if len(lines) > 1 else ""
-            self.labels_.append(style.text_beside(ax, name + tied, (end, ends[lines[0]]), _OFFSET, **look))
+            place = (end, ends[lines[0]])
+            self.labels_.append(style.text_beside(ax, name + tied, place, _OFFSET, color=color, **look))
             for k in lines:
                 self.lines_[k].set(color=color, linewidth=1.5, zorder=2.5)
         # The axis becomes wider on the right until the names end inside the axes; no numbers stand below them.
@@ -247,11 +287,19 @@ class CoefficientPathDisplay(style.Display):
         """
         norms = self.norms[-1]
         order = falling_order(norms)[: np.count_nonzero(norms)]
-        groups = np.split(order, cluster_starts(-np.sort(-norms[order]))[1:]) if len(order) else []
+        tied = np.split(order, cluster_starts(-np.sort(-norms[order]))[1:]) if len(order) else []
+        groups = [lines for group in tied for lines in self._by_sign(group)]
         if self.alpha is None:
             return groups
         there = self.norms[int(np.argmin(np.abs(np.log(self.alphas / self.alpha))))]
         return sorted((lines for lines in groups if there[lines].any()), key=lambda lines: -float(there[lines].max()))
+
+    def _by_sign(self, lines: IndexArray) -> list[IndexArray]:
+        """Lines of equal norm that end together: on one side of zero."""
+        if self.coefficients is None:
+            return [lines]
+        is_above = self.coefficients[-1, lines] > 0.0
+        return [side for side in (lines[is_above], lines[~is_above]) if len(side)]
 
 
 @dataclass(eq=False)

@@ -14,6 +14,7 @@ from ..estimators.fit_summary import clusters_of_groups
 from ..inputs import task_names as fitted_task_names
 from ..norm.kernels import falling_order
 from ..solvers import SolveResult
+from ..solvers.solve_result import scaled_rows
 from . import style
 
 if TYPE_CHECKING:
@@ -42,11 +43,25 @@ class Selection:
     clusters: IndexArray
     tasks: list[str]
     groups: list[str] | None = None
+    scale: FloatArray | None = None  # (n_selected,)
+
+    @property
+    def scaled_rows(self) -> FloatArray:
+        """The rows on the scale that the penalty sees."""
+        return scaled_rows(self.rows, self.scale)
+
+    def with_unpenalized_last(self) -> Selection:
+        """The same with the unpenalized rows at the end."""
+        order = np.argsort(self.clusters == 0, kind="stable")
+        groups = None if self.groups is None else [self.groups[k] for k in order.tolist()]
+        scale = None if self.scale is None else self.scale[order]
+        names = [self.names[k] for k in order.tolist()]
+        return Selection(self.features[order], names, self.rows[order], self.clusters[order], self.tasks, groups, scale)
 
     @property
     def norms(self) -> FloatArray:
-        """Norms of the rows."""
-        return np.linalg.norm(self.rows, axis=1)
+        """Norms of the rows on the scale that the penalty sees."""
+        return np.linalg.norm(self.scaled_rows, axis=1)
 
 
 def selection_of_estimator(estimator: Any, feature_names: Any, task_names: Any) -> Selection:
@@ -61,7 +76,9 @@ def selection_of_estimator(estimator: Any, feature_names: Any, task_names: Any) 
     tasks = fitted_task_names(vars(estimator))
     if task_names is None and tasks is not None:
         task_names = tasks[-rows.shape[1] :]  # two classes share a column, which is that of the second
-    return _sorted_selection(len(rows), features, rows[features], clusters[features], names, task_names, groups)
+    scale = estimator.solve_result_.scale
+    scale = None if scale is None else scale[features]
+    return _sorted_selection(len(rows), features, rows[features], clusters[features], names, task_names, groups, scale)
 
 
 def selection_of_result(result: Any, feature_names: Any, task_names: Any, groups: Any = None) -> Selection:
@@ -69,13 +86,15 @@ def selection_of_result(result: Any, feature_names: Any, task_names: Any, groups
     if isinstance(result, SolveResult):
         features = result.support
         rows, clusters, count = result.B[features], result.clusters[features], len(result.B)
+        scale = None if result.scale is None else result.scale[features]
     elif hasattr(result, "support") and hasattr(result, "rows"):
         features, rows, clusters = (np.asarray(value) for value in (result.support, result.rows, result.clusters))
+        scale = getattr(result, "scale", None)
         count = int(features.max(initial=-1)) + 1 if feature_names is None else len(feature_names)
     else:
         wanted = "a SolveResult or a point of a path (path[i])"
         raise TypeError(f"result must be {wanted}, got {type(result).__name__}. Use from_estimator for estimators.")
-    return _sorted_selection(count, features, rows, clusters, feature_names, task_names, groups)
+    return _sorted_selection(count, features, rows, clusters, feature_names, task_names, groups, scale)
 
 
 def _sorted_selection(
@@ -86,8 +105,9 @@ def _sorted_selection(
     feature_names: Any,
     task_names: Any,
     groups: Any = None,
+    scale: FloatArray | None = None,
 ) -> Selection:
-    order = falling_order(np.linalg.norm(rows, axis=1))
+    order = falling_order(np.linalg.norm(scaled_rows(rows, scale), axis=1))
     if groups is not None:  # features of a group follow each other, the group with the largest of them first
         chosen = groups[features]
         place = {group: k for k, group in reversed(list(enumerate(chosen[order].tolist())))}
@@ -98,15 +118,17 @@ def _sorted_selection(
         task_names = ["y"] if rows.shape[1] == 1 else [f"task {k}" for k in range(rows.shape[1])]
     tasks = style.checked_names("task_names", task_names, rows.shape[1])
     in_groups = None if groups is None else list(map(str, groups[features[order]]))
-    return Selection(features[order], names, rows[order], clusters[order], [str(name) for name in tasks], in_groups)
+    in_order = None if scale is None else scale[order]
+    named = [str(name) for name in tasks]
+    return Selection(features[order], names, rows[order], clusters[order], named, in_groups, in_order)
 
 
 @dataclass(eq=False)
 class ClusterDisplay(style.Display):
     """Selected features by cluster, with the norms of their rows as bars.
 
-    Rows of one cluster have equal norm in the scale in which the model was solved; on the scale of the input they
-    differ where columns were standardized, and in relaxed fits. Features that are not penalized belong to no cluster;
+    Norms are on the scale that the penalty sees, on which rows of one cluster have equal norm: per standard deviation
+    where columns were standardized. In relaxed fits they differ. Features that are not penalized belong to no cluster;
     they come first, hatched.
 
     Parameters
@@ -116,11 +138,13 @@ class ClusterDisplay(style.Display):
     feature_names : list of str
         Their names; x0, x1, ... where the data had none.
     norms : ndarray of shape (n_selected,)
-        Norms of their rows.
+        Norms of their rows, on the scale that the penalty sees.
     clusters : ndarray of int of shape (n_selected,)
         Their clusters, 1 has the largest norm; 0 for features that are not penalized.
     groups : list of str, default=None
         Names of their feature groups, which a cluster consists of; None where features are on their own.
+    is_scaled : bool, default=False
+        Whether norms are on another scale than that of X.
 
     Attributes
     ----------
@@ -147,6 +171,7 @@ class ClusterDisplay(style.Display):
     norms: FloatArray
     clusters: IndexArray
     groups: list[str] | None = None
+    is_scaled: bool = False
     bars_: Any = field(init=False, repr=False)
 
     @classmethod
@@ -171,7 +196,7 @@ class ClusterDisplay(style.Display):
         ClusterDisplay
         """
         found = selection_of_estimator(estimator, feature_names, None)
-        return cls(found.features, found.names, found.norms, found.clusters, found.groups).plot(ax=ax, **settings)
+        return cls._of(found).plot(ax=ax, **settings)
 
     @classmethod
     def from_result(cls, result: Any, *, feature_names: Any = None, ax: Axes | None = None, **settings: Any) -> Self:
@@ -193,7 +218,12 @@ class ClusterDisplay(style.Display):
         ClusterDisplay
         """
         found = selection_of_result(result, feature_names, None)
-        return cls(found.features, found.names, found.norms, found.clusters).plot(ax=ax, **settings)
+        return cls._of(found).plot(ax=ax, **settings)
+
+    @classmethod
+    def _of(cls, found: Selection) -> Self:
+        is_scaled = found.scale is not None
+        return cls(found.features, found.names, found.norms, found.clusters, found.groups, is_scaled)
 
     def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> Self:
         """Draw a bar per feature.
@@ -213,7 +243,9 @@ class ClusterDisplay(style.Display):
         shown = min(positive_integer("max_features", max_features), len(self.features))
         height = 1.1 + _INCHES_PER_ROW * max(self._positions(shown)[-1:].sum() + 1.0, 5.0)
         ax = self._begin(ax, figsize=(6.4, height))
-        ax.set(title="Selected features by cluster", xlabel="norm of the coefficients")
+        ax.set(
+            title="Selected features by cluster", xlabel=style.size_label("norm of the coefficients", self.is_scaled)
+        )
         if not shown:
             self.bars_ = ax.barh([], [])
             ax.set(xlim=(0.0, 1.0), yticks=[])
@@ -266,6 +298,9 @@ class ClusterDisplay(style.Display):
 class CoefficientHeatmapDisplay(style.Display):
     """Coefficients of the selected features, one column per task or class; white is zero, red positive, blue negative.
 
+    They are on the scale that the penalty sees, so that features in different units can be compared: per standard
+    deviation where columns were standardized.
+
     Parameters
     ----------
     features : ndarray of int of shape (n_selected,)
@@ -275,7 +310,9 @@ class CoefficientHeatmapDisplay(style.Display):
     task_names : list of str
         Names of tasks or classes.
     coefficients : ndarray of shape (n_selected, n_targets)
-        Their coefficients.
+        Their coefficients, on the scale that the penalty sees.
+    is_scaled : bool, default=False
+        Whether that is another scale than that of X.
 
     Attributes
     ----------
@@ -304,6 +341,7 @@ class CoefficientHeatmapDisplay(style.Display):
     feature_names: list[str]
     task_names: list[str]
     coefficients: FloatArray
+    is_scaled: bool = False
     image_: Any = field(init=False, repr=False)
     colorbar_: Any = field(init=False, repr=False)
 
@@ -337,7 +375,7 @@ class CoefficientHeatmapDisplay(style.Display):
         CoefficientHeatmapDisplay
         """
         found = selection_of_estimator(estimator, feature_names, task_names)
-        return cls(found.features, found.names, found.tasks, found.rows).plot(ax=ax, **settings)
+        return cls._of(found).plot(ax=ax, **settings)
 
     @classmethod
     def from_result(
@@ -363,7 +401,11 @@ class CoefficientHeatmapDisplay(style.Display):
         CoefficientHeatmapDisplay
         """
         found = selection_of_result(result, feature_names, task_names)
-        return cls(found.features, found.names, found.tasks, found.rows).plot(ax=ax, **settings)
+        return cls._of(found).plot(ax=ax, **settings)
+
+    @classmethod
+    def _of(cls, found: Selection) -> Self:
+        return cls(found.features, found.names, found.tasks, found.scaled_rows, found.scale is not None)
 
     def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> Self:
         """Draw the coefficients.
@@ -394,7 +436,7 @@ class CoefficientHeatmapDisplay(style.Display):
         shown = min(shown, style.most_lines(style.size_in_points(ax)[1]))
         colors: dict[str, Any] = {"cmap": _HEATMAP_COLORS, "vmin": -largest, "vmax": largest}
         self.image_ = ax.imshow(self.coefficients[:shown], aspect="auto", interpolation="nearest", **colors)
-        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label="coefficient")
+        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label=style.size_label("coefficient", self.is_scaled))
         if shown < len(self.features):
             ax.set_title(f"Coefficients: {shown} of {len(self.features)} features")
         style.lay_out(ax)

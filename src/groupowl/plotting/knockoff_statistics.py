@@ -23,7 +23,7 @@ _MIRRORED: dict[str, Any] = style.CHOSEN | {"linewidth": 0.9, "linestyle": ":"}
 
 @dataclass(eq=False)
 class KnockoffDisplay(style.Display):
-    """Statistics of features in the competition with their knockoffs, and the threshold.
+    """Knockoff statistics of the features, with the selection threshold.
 
     Bars to the right are in favor of features, bars to the left in favor of knockoffs: these tell how many false
     features lie beyond the threshold, whose mirror image is dotted. With several draws bars are mean e-values.

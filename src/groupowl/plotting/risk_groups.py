@@ -56,11 +56,11 @@ class RiskGroup(NamedTuple):
 
 @dataclass(eq=False)
 class SurvivalDisplay(style.Display):
-    """Survival of groups of samples by their predicted risk: observed, and as the model predicts.
+    """Survival curves of groups of samples by predicted risk, observed and predicted.
 
-    Solid lines are Kaplan and Meier's estimates, which know nothing of the model; dashed lines are means of the curves
-    that the model predicts. Groups that lie apart show that the model tells risks apart; dashed lines close to solid
-    ones, that it also knows how large they are. On the data of the fit both look better than they are.
+    Solid lines are Kaplan-Meier estimates, which do not depend on the model; dashed lines are means of the predicted
+    survival curves. If the groups are far apart, the model separates high from low risks. If dashed lines are close to
+    solid ones, its risks are also well calibrated. On the training data both look better than on new data.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class SurvivalDisplay(style.Display):
         endpoint : int, default=0
             Which of several endpoints.
         offset : array-like of shape (n_samples,) or (n_samples, n_endpoints), default=None
-            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
+            Added to the linear predictors. Required if the fit had an offset; ``offset=0`` means none.
 
         Returns
         -------
@@ -203,7 +203,7 @@ class SurvivalDisplay(style.Display):
         """
         ax = self._begin(ax)
         self.lines_, marks = [], {}
-        for color, group in zip(style.COLORS * len(self.groups), self.groups, strict=False):
+        for color, group in zip(style.line_colors(len(self.groups)), self.groups, strict=True):
             look: dict[str, Any] = {"color": color, "drawstyle": "steps-post"}
             self.lines_ += ax.plot(group.times, group.observed, linewidth=1.8, **look)
             ax.plot(group.times, group.predicted, linewidth=1.0, linestyle=_PREDICTED, **look)

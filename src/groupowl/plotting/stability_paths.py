@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import cycle
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,16 +21,18 @@ _KINDS = {"paths": "_plot_paths", "frequencies": "_plot_scores"}
 _LEGEND: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "borderaxespad": 0.3}
 _INCHES_PER_ROW = 0.22
 # What lies between a frequency and the one with undecided entries counted.
+_MOST_NAMES = 12  # in the legend, each with a color of its own
+_UNNAMED = "0.45"
 _UNDECIDED: dict[str, Any] = {"color": style.COLORS[1], "alpha": 0.45, "linewidth": 0}
 
 
 @dataclass(eq=False)
 class StabilityDisplay(style.Display):
-    """How often the halves of the samples return features, with the threshold and what is undecided.
+    """Selection frequencies of features over random halves of the samples, with the threshold.
 
     ``kind="paths"`` shows the share of the halves that have selected a feature at an alpha or a larger one: selected
-    features in color, others gray. ``kind="frequencies"`` shows what features are judged by, as bars. What would be
-    added if all undecided entries were selected is orange.
+    features in color, others gray. ``kind="frequencies"`` shows the frequencies that decide the selection, as bars.
+    Orange is what would be added if all undecided entries were selected.
 
     Parameters
     ----------
@@ -168,20 +169,20 @@ class StabilityDisplay(style.Display):
         marker = "o" if len(self.alphas) == 1 else None
         marks: dict[str, Any] = {}
         self.lines_ = []
-        colors = cycle(style.COLORS[2:])
         order = falling_order(self.scores)
         named = [k for k in order.tolist() if self.selected[k]][:max_features]
+        colors = dict(zip(named[:_MOST_NAMES], style.line_colors(_MOST_NAMES), strict=False))
         for k in range(len(self.features)):
             look: dict[str, Any] = {"color": style.FAINT, "linewidth": 0.8}
             if self.selected[k]:
-                look = {"color": next(colors), "linewidth": 1.6, "zorder": 2.5}
+                look = {"color": colors.get(k, _UNNAMED), "linewidth": 1.6, "zorder": 2.5}
             line = ax.plot(self.alphas, self.frequencies[k], marker=marker, label=self.feature_names[k], **look)[0]
             self.lines_.append(line)
             if not np.array_equal(self.frequencies[k], self.upper_frequencies[k]):
                 between = self.frequencies[k], self.upper_frequencies[k]
                 marks["undecided"] = ax.fill_between(self.alphas, *between, **_UNDECIDED)
         shown = style.shortened_names([self.feature_names[k] for k in named])
-        named_lines = {name: self.lines_[k] for k, name in zip(named[:12], shown, strict=False)}
+        named_lines = {name: self.lines_[k] for k, name in zip(named[:_MOST_NAMES], shown, strict=False)}
         if len(named) > len(named_lines):
             named_lines[f"and {int(self.selected.sum()) - len(named_lines)} more"] = self.lines_[named[-1]]
         if not self.selected.all():

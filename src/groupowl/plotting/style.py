@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from colorsys import hls_to_rgb
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
@@ -38,10 +39,23 @@ _POINTS_PER_INCH = 72.0
 _LETTER_WIDTH = 0.6  # in units of the font's size
 _MOST_FOR_NAMES = 0.5  # of the width of axes
 _SPARE = 0.93  # of the room for names: widths of letters change a little with the resolution
+_GOLDEN = 0.618034  # of the circle of hues from one color to the next: the golden ratio leaves no two close
 _APART = 6.0  # pixels between numbers or names side by side
 
 
 # Axes ---------------------------------------------------------------------------------------------------
+
+
+def line_colors(count: int) -> list[str]:
+    """So many colors for lines with names, no two of them equal, and none that of a choice.
+
+    Those that are told apart with every kind of color vision come first; more are told apart by hue and lightness.
+    """
+    colors = [color for color in COLORS if color != CHOSEN["color"]]
+    for k in range(count - len(colors)):
+        levels = hls_to_rgb(_GOLDEN * k % 1.0, 0.3 + 0.12 * (k % 3), 0.6)
+        colors.append("#" + "".join(f"{round(255 * level):02X}" for level in levels))
+    return colors[:count]
 
 
 def new_axes(n_rows: int = 1, n_columns: int = 1, figsize: tuple[float, float] | None = None) -> Any:
@@ -139,10 +153,15 @@ def checked_names(argument: str, names: Any, count: int) -> Sequence[Any]:
     return listed
 
 
-def public_rows(path: Any, point: Any) -> FloatArray:
-    """Non-zero rows at a point of a path; two classes become one difference, as in ``coef_``."""
+def public_rows(path: Any, rows: FloatArray) -> FloatArray:
+    """Rows of coefficients of a path as users know them: two classes become one difference, as in ``coef_``."""
     is_binary = path.classes is not None and len(path.classes) == 2
-    return point.rows[:, 1:] - point.rows[:, :1] if is_binary and point.rows.shape[1] == 2 else point.rows
+    return rows[:, 1:] - rows[:, :1] if is_binary and rows.shape[1] == 2 else rows
+
+
+def size_label(what: str, is_scaled: bool) -> str:
+    """What an axis of coefficients or norms has, on the scale of X or on that of the penalty."""
+    return f"{what}, scaled as the penalty sees it" if is_scaled else what
 
 
 def fitted_attribute(estimator: Any, attribute: str, remedy: str) -> Any:
@@ -230,7 +249,9 @@ def widest(ax: Axes, artists: Iterable[Any]) -> float:
 
 
 def label_log_axis(axis: Axis) -> None:
-    """Plain numbers (50, not 5 x 10^1) on a logarithmic axis: 1, 2, 5, 10, powers of ten where it is long, else all.
+    """Label a logarithmic axis with plain numbers (50, not 5 x 10^1).
+
+    A long axis has labels at powers of ten, a shorter one at 1, 2, 5, 10, and a very short one at all ticks.
 
     Examples
     --------

@@ -274,7 +274,7 @@ def _check_blocks(loss: Loss, design: Design, fit_intercept: bool) -> None:
     if loss.ignores_constants and fit_intercept:
         raise ValueError(
             f"loss={loss.name!r} does not change with a constant, so that there is no intercept: use "
-            "fit_intercept=False. Columns of X are centered all the same."
+            "fit_intercept=False. Columns of X are centered anyway."
         )
 
 
@@ -346,6 +346,7 @@ def problem_of_statistics(
     data = data.scaled(factors)
     design = CompressedDesign(data.R, unit=0.0)
     design.mean, design.inverse_scale = data.x_mean, factors
+    design.deviation = deviation if standardized else None
     design.treated_as_constant = np.flatnonzero(is_constant & (np.diagonal(statistics.gram) > 0.0))
     # What is known of the variation of the targets, with its error, in weights of the sum asked for.
     squares = (statistics.yy + statistics.error * statistics.y_size**2) * (total_weight / statistics.total_weight)

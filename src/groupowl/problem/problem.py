@@ -714,7 +714,8 @@ class Problem:
         if cache.of_block is None:
             weighted = self.design.map(_times_each_task, block.E, self.samples.w)
             C, (square,) = cache.design.evaluate(weighted, (products, block.E, weighted))
-            found = [M.reshape(len(M), q, -1).transpose(1, 0, 2) for M in (block.scale * C, block.scale**2 * square)]
+            shaped = [M.reshape(len(M), q, block.n_rows) for M in (block.scale * C, block.scale**2 * square)]
+            found = [M.transpose(1, 0, 2) for M in shaped]
             cache.of_block = found[0], found[1]
         cross, corner = cache.of_block
         return cross[:, rows if self.rows_of_origin is None else self.rows_of_origin[rows]], corner

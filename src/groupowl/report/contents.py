@@ -137,16 +137,23 @@ class Subject:
     ----------
     names : sequence of str
         Names of all features, as they were given, with the names of their feature groups.
-    n_groups, n_all_groups : int
-        Feature groups in the model, without unpenalized ones, and all; 0 where there are none.
+    n_groups, n_free_groups, n_all_groups : int
+        Feature groups in the model, without unpenalized ones, these, and all; 0 where there are none.
     alpha : float
         Of the fit.
     selection : Selection
-        Features in the model, by cluster; names are those that are shown, each in one line.
+        Features in the model, by cluster, those that are not penalized last; names are those that are shown, each in
+        one line.
     intercept : ndarray of shape (n_columns,) or None
         None where none was fitted.
     n_clusters, n_unpenalized : int
         Clusters of the fit, and features in the model that are not penalized.
+    has_two_scales : bool
+        Whether the penalty has seen another scale than that of X, and it is known.
+    scale_words : str
+        What the scale of the penalty is.
+    weights : object
+        The weight sequence as it was asked for; None without an estimator.
     certificate : FitCertificate or None
         What the fit proves; None without an estimator.
     choice : CrossValidationDisplay or None
@@ -178,14 +185,22 @@ class Subject:
         elif path is not None:
             end, intercept = path[len(path) - 1], path.intercepts[:, -1]
             self.alpha = end.alpha
-            selection = selection_of_result(replace(end, rows=public_rows(path, end)), self.names, columns, groups)
+            selection = selection_of_result(replace(end, rows=public_rows(path, end.rows)), self.names, columns, groups)
         self.intercept = intercept if source.fit_intercept else None
+        selection = selection.with_unpenalized_last()
         self.selection = replace(selection, names=[shown_name(name) for name in selection.names])
         penalized = np.flatnonzero(selection.clusters).tolist()
         self.n_groups = 0 if selection.groups is None else len({selection.groups[k] for k in penalized})
+        free = np.flatnonzero(selection.clusters == 0).tolist()
+        self.n_free_groups = 0 if selection.groups is None else len({selection.groups[k] for k in free})
         self.n_all_groups = 0 if groups is None else len(np.unique(groups))
         self.n_clusters = int(selection.clusters.max(initial=0))
         self.n_unpenalized = int(np.count_nonzero(selection.clusters == 0))
+        self.has_two_scales = selection.scale is not None
+        self.scale_words = "on the scale that the penalty sees"
+        if fitted is not None and fitted.standardize and groups is None and fitted.penalty_factor is None:
+            self.scale_words = "per standard deviation of the feature"
+        self.weights = getattr(fitted, "weights", None)
         self.certificate = None if fitted is None else fitted.certificate()
         self.choice = CrossValidationDisplay.undrawn(fitted) if hasattr(fitted, "alphas_") else None
         self.n_folds = getattr(fitted, "score_path_", np.empty((0, 0))).shape[1]
@@ -198,6 +213,7 @@ class Subject:
             i, result = int(np.flatnonzero(path.alphas == chosen)[0]), fitted.solve_result_
             found = {name: getattr(result, name) for name in ("support", "intercept", "primal", "gap", "status")}
             found |= {"rows": result.B[result.support], "clusters": result.clusters[result.support]}
+            found["scale"] = None if result.scale is None else result.scale[result.support]
             n_selected = int(np.count_nonzero(~np.isin(result.support, path.unpenalized)))
             point = replace(path[i], **found, n_selected=n_selected)
             path = replace(path, points=(*path.points[:i], point, *path.points[i + 1 :]))

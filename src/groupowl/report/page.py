@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,15 +17,17 @@ from typing import Any
 import numpy as np
 
 from .._files import write_file
-from .._text import listed, printable
-from .._typing import FloatArray
-from ..estimators.fit_summary import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED
+from .._text import counted, listed, printable, significant
+from .._typing import FloatArray, IndexArray
+from ..estimators.fit_summary import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED, ties_text
 from ..model_selection import CRITERIA
 from ..model_selection.scores import as_score, verdicts
+from ..path import PathPoint, PathResult
 from ..plotting.coefficients import Selection
 from ..plotting.style import CHOSEN, COLORS, shortened_names
 from ..versions import installed_versions
 from .contents import ReportContents, Subject, shown_name
+from .python_code import python_code
 
 # In the order in which they are joined: the first has what the others share.
 _SCRIPTS = ("shared.js", "plot.js", "path.js", "choice.js", "table.js", "start.js")
@@ -34,9 +37,8 @@ _MOST_GAPS = 8
 #: In place of a number where there is none.
 NOTHING = "\N{EN DASH}"
 
-_SHOWN_DIGITS = 4  # significant ones, of the largest number in a column
+_SHOWN_DIGITS = 4  # significant ones
 _LARGEST, _SMALLEST = 1e6, 1e-4  # numbers outside are written with an exponent
-_MOST_DECIMALS = 7
 
 # Width and height of survival curves, in units of the picture, and numbers along the axis of times.
 _CURVES = (640.0, 260.0)
@@ -48,6 +50,8 @@ _DIGITS = 6
 SHOWN_ROWS = 200
 # Norms in one file, about ten bytes each: the strongest rows come first where a path has more.
 _MOST_NORMS = 400_000
+# Features in the picture at the beginning, and in its sentence; more targets have no cells in it.
+_MOST_BARS, _MOST_LEADERS, _MOST_CELLS = 12, 3, 10
 # Lines of the path with a color and a name in the legend.
 N_NAMED = 6
 # Longer names lose their middle in the legend.
@@ -128,7 +132,7 @@ def render_report(contents: ReportContents) -> str:
     data: dict[str, Any] = {"path": _path_data(subject), "choice": _choice_data(subject), "table": None}
     if chosen.names:
         data["table"] = {"shown": SHOWN_ROWS, "features": chosen.features.tolist(), "names": chosen.names}
-        wanted = ("kind", "decimals", "values")
+        wanted = ("kind", "whole", "values", "scaled")
         data["table"]["columns"] = [{name: column[name] for name in wanted} for column in columns]
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "})();"
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
@@ -138,6 +142,8 @@ def render_report(contents: ReportContents) -> str:
         criteria=CRITERIA,
         proof=_proof(subject),
         clusters=_clusters(subject),
+        strongest=_strongest(subject),
+        code=None if contents.estimator is None else python_code(contents.estimator),
         curves=_survival_curves(contents),
         scored={name: as_score(score) for name, score in contents.scores.items()},
         loud=verdicts(contents.scores),
@@ -166,7 +172,7 @@ def template(name: str) -> Any:
         return value if isinstance(value, Markup) else printable(value, keep="\n\t\u2028\u2029")
 
     page = Environment(autoescape=True, finalize=shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page.filters |= {"number": number, "fixed": fixed}
+    page.filters |= {"number": number, "cell": cell, "shown": shown_name}
     return page.from_string(_asset(name))
 
 
@@ -229,7 +235,9 @@ def _clusters(subject: Subject) -> dict[str, Any] | None:
         for rows, (names, sizes) in zip(all_rows, units, strict=True)
         if len(rows) > 1
     ]
-    counts = {"n_several": n_several, "n_single": len(units) - n_several, "n_shown": len(shown)}
+    counts: dict[str, Any] = {"n_several": n_several, "n_single": len(units) - n_several, "n_shown": len(shown)}
+    count = counted(len(units), "feature" if chosen.groups is None else "group")
+    counts["nothing_tied"] = ties_text(count, len(units), subject.n_clusters, subject.weights)
     return counts | {"shown": shown[:_MOST_CLUSTERS]}
 
 
@@ -286,65 +294,115 @@ def number(value: float, digits: int = _SHOWN_DIGITS) -> str:
     return np.format_float_positional(value, decimals, unique=False, trim="-")
 
 
-def decimals_of(values: FloatArray) -> int:
-    """Decimals for a column of numbers, the same for all; -1 where they need exponents."""
-    largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
-    if largest == 0.0:
-        return 0
-    if not 10.0 * _SMALLEST <= largest < _LARGEST:
-        return -1
-    return int(np.clip(_SHOWN_DIGITS - 1 - np.floor(np.log10(largest)), 0, _MOST_DECIMALS))
-
-
-def fixed(value: float, decimals: int) -> str:
-    """A number of a column; what would look like zero and is not is written with an exponent."""
+def cell(value: float, *, whole: bool = False) -> str:
+    """A number of a table: a count, or four significant digits."""
     if not np.isfinite(value):
         return NOTHING
-    if value == 0.0:
-        return "0"
-    if decimals < 0 or abs(value) < 0.5 * 10.0**-decimals:
-        return np.format_float_scientific(value, 1 if decimals >= 0 else _SHOWN_DIGITS - 1, unique=False, exp_digits=1)
-    return f"{value:.{decimals}f}"
+    return f"{value:.0f}" if whole else re.sub(r"e([+-])0", r"e\1", significant(value))  # exponents as scripts write
 
 
 def _feature_columns(subject: Subject) -> list[dict[str, Any]]:
     """The table of the features in the model: all columns but the names."""
     chosen, n_folds, display = subject.selection, subject.n_folds, subject.display
     what = "features" if chosen.groups is None else "groups"
-    equal = f"{what} of one cluster have equal norms; 1 has the largest"
-    columns = [
-        _column("Cluster", equal, "cluster", chosen.clusters, 0),
-        _column("Norm", "of the feature's coefficients, over all targets", "number", chosen.norms),
-    ]
+    equal = f"{what} of one cluster have equal norms, as the penalty sees them; 1 has the largest"
+    columns = [_column("Cluster", equal, "cluster", chosen.clusters, whole=True), *_size_columns(subject)]
     if n_folds:
         meaning = f"in how many of the {n_folds} folds the feature was selected at this alpha"
         counts = subject.fold_counts[chosen.features]
-        columns.append(_column(f"Folds (of {n_folds})", meaning, "number", counts, 0))
+        columns.append(_column(f"Folds (of {n_folds})", meaning, "number", counts, whole=True))
     if display is not None:
         entries = np.full(len(subject.names), np.nan)
         entries[display.features] = display.alphas[np.argmax(display.norms > 0.0, axis=0)]
         meaning = "largest alpha of the path that selects the feature"
         columns.append(_column("Enters at", meaning, "number", entries[chosen.features]))
     intercepts = [None] * len(chosen.tasks) if subject.intercept is None else subject.intercept
-    for name, coefficients, intercept in zip(chosen.tasks, chosen.rows.T, intercepts, strict=True):
+    for k, (name, intercept) in enumerate(zip(chosen.tasks, intercepts, strict=True)):
         label = "Coefficient" if len(chosen.tasks) == 1 else name
-        column = _column(label, f"coefficient: {name}", "coefficient", coefficients)
+        column = _column(label, f"coefficient: {name}", "coefficient", chosen.rows[:, k])
+        if subject.has_two_scales:
+            column["scaled"] = rounded(chosen.scaled_rows[:, k])
         columns.append(column | {"intercept": intercept})
     return columns
 
 
-def _column(label: str, meaning: str, kind: str, values: Any, decimals: int | None = None) -> dict[str, Any]:
+def _size_columns(subject: Subject) -> list[dict[str, Any]]:
+    """How large features are: their norms, or coefficients of one target, as the penalty sees them and as they are."""
+    chosen, over = subject.selection, "norm of the feature's coefficients, over all targets"
+    if chosen.scale is None:
+        return [_column("Norm", over, "number", chosen.norms)]
+    if len(chosen.tasks) == 1:
+        return [_column("Scaled", f"coefficient, {subject.scale_words}", "number", chosen.scaled_rows[:, 0])]
+    return [
+        _column("Scaled norm", f"{over}, {subject.scale_words}", "number", chosen.norms),
+        _column("Norm", f"{over}, per unit of the feature", "number", np.linalg.norm(chosen.rows, axis=1)),
+    ]
+
+
+def _column(label: str, meaning: str, kind: str, values: Any, *, whole: bool = False) -> dict[str, Any]:
     """A column with its heading, what it means, its numbers, and the first of them as text.
 
-    ``decimals`` is as in :func:`fixed`; a feature that is not penalized has no cluster.
+    A feature that is not penalized has no cluster.
     """
     known = np.array(rounded(values), dtype=np.float64)  # the digits that scripts see, so that both write the same
-    decimals = decimals_of(known) if decimals is None else decimals
-    cells = [fixed(value, decimals) for value in known[:SHOWN_ROWS]]
+    cells = [cell(value, whole=whole) for value in known[:SHOWN_ROWS]]
     if kind == "cluster":
-        cells = [NOTHING if cell == "0" else cell for cell in cells]
-    column = {"label": label, "meaning": meaning, "kind": kind, "decimals": decimals, "intercept": None}
+        cells = [NOTHING if text == "0" else text for text in cells]
+    column = {"label": label, "meaning": meaning, "kind": kind, "whole": whole, "intercept": None, "scaled": None}
     return column | {"values": rounded(known), "cells": cells}
+
+
+# What matters -------------------------------------------------------------------------------------------
+
+
+def _strongest(subject: Subject) -> dict[str, Any] | None:
+    """The strongest features, for the first sentence and the first picture; None where nothing is selected."""
+    chosen = subject.selection
+    if not chosen.names:
+        return None
+    sizes, penalized = chosen.scaled_rows, chosen.norms[chosen.clusters > 0]
+    largest = float(penalized.max(initial=0.0)) or float(chosen.norms.max(initial=0.0)) or 1.0
+    has_both_signs = sizes.shape[1] == 1 and bool((sizes[:_MOST_BARS] < 0.0).any())
+    counts = subject.fold_counts[chosen.features] if subject.n_folds else None
+    bars = []
+    for k in range(min(_MOST_BARS, len(sizes))):
+        value = float(sizes[k, 0]) if sizes.shape[1] == 1 else float(chosen.norms[k])
+        share = min(abs(value) / largest, 1.0) * (50.0 if has_both_signs else 100.0)
+        left = 50.0 * has_both_signs - share * (value < 0.0)
+        entries = [] if sizes.shape[1] == 1 or sizes.shape[1] > _MOST_CELLS else [(v, v / largest) for v in sizes[k]]
+        bars.append(
+            {
+                "name": chosen.names[k],
+                "cluster": int(chosen.clusters[k]),
+                "value": value,
+                "left": left,
+                "width": share,
+                "folds": None if counts is None else int(counts[k]),
+                "entries": [(value, min(abs(part), 1.0) ** 0.75, value < 0.0) for value, part in entries],
+            }
+        )
+    n_inside = len(penalized) or len(sizes)
+    units = list(dict.fromkeys(chosen.names if chosen.groups is None else map(shown_name, chosen.groups)))
+    return {
+        "bars": bars,
+        "n_more": len(sizes) - len(bars),
+        "leaders": units[:_MOST_LEADERS],
+        "has_others": len(units) > _MOST_LEADERS,
+        "stable": None if counts is None else _stability_text(counts[:n_inside], subject.n_folds),
+        "has_both_signs": has_both_signs,
+        "tasks": chosen.tasks if bars[0]["entries"] else [],
+    }
+
+
+def _stability_text(counts: IndexArray, n_folds: int) -> str:
+    """In how many folds the features of the model were selected, in one sentence."""
+    n_always, n_features = int(np.count_nonzero(counts == n_folds)), len(counts)
+    if n_features == 1:
+        return f"It was selected in {counts[0]} of {n_folds} folds."
+    who = "All of them" if n_always == n_features else f"{n_always or 'None'} of the {n_features}"
+    rare = int(np.count_nonzero(2 * counts < n_folds))
+    rest = f", {rare} in fewer than half" if rare else ""
+    return f"{who} {'was' if n_always == 1 else 'were'} selected in each of the {n_folds} folds{rest}."
 
 
 # Data for scripts ---------------------------------------------------------------------------------------
@@ -361,6 +419,7 @@ def _path_data(subject: Subject) -> dict[str, Any] | None:
     if display is None:
         return None
     path, norms, clusters = subject.points, display.norms, np.zeros(display.norms.shape, dtype=np.intp)
+    values, (low, high) = display.values, display.limits
     for i, point in enumerate(path):
         clusters[i, np.searchsorted(display.features, point.support)] = point.clusters
     # Rows that fit into the file: those of the fit, then the largest, in the order of the columns of X.
@@ -370,10 +429,10 @@ def _path_data(subject: Subject) -> dict[str, Any] | None:
     kept = np.sort(order[: int(np.searchsorted(sizes, _MOST_NORMS, side="right"))])
     position = {int(k): i for i, k in enumerate(kept)}
     rows = []
-    for k in kept:  # where a row begins to be non-zero, and its norms and clusters from there to where it ends to be
+    for k in kept:  # where a row begins to be non-zero, and its values and clusters from there to where it ends to be
         there = np.flatnonzero(norms[:, k])
         span = slice(there[0], there[-1] + 1)
-        rows.append([int(there[0]), rounded(norms[span, k]), clusters[span, k].tolist()])
+        rows.append([int(there[0]), rounded(values[span, k]), clusters[span, k].tolist()])
     groups = display.strongest_first() or replace(display, alpha=None).strongest_first()  # nothing may be chosen
     named = [[int(k) for k in lines if int(k) in position] for lines in groups]
     legend = [lines for lines in named if lines][:N_NAMED]
@@ -383,6 +442,11 @@ def _path_data(subject: Subject) -> dict[str, Any] | None:
         "chosen": None if display.alpha is None else rounded([display.alpha])[0],
         "selected": path.n_selected.tolist(),
         "clusters": [int(point.clusters.max(initial=0)) for point in path],
+        "tied": [bool(_n_units(path, point) > point.clusters.max(initial=0)) for point in path],
+        "label": ("scaled " if display.is_scaled else "") + ("norm" if display.coefficients is None else "coefficient"),
+        "what": "norm" if display.coefficients is None else "coefficient",
+        "low": rounded([low])[0],
+        "high": rounded([high])[0],
         "deviance": rounded(path.deviance_ratio),
         "gaps": rounded(path.dual_gaps),
         "statuses": path.statuses.tolist(),
@@ -394,6 +458,12 @@ def _path_data(subject: Subject) -> dict[str, Any] | None:
         "labels": shortened_names([display.feature_names[lines[0]] for lines in legend], _LONGEST_LABEL),
         "omitted": len(display.features) - len(kept),
     }
+
+
+def _n_units(path: PathResult, point: PathPoint) -> int:
+    """Penalized features in the model at a point of a path, or groups of them."""
+    penalized = point.support[point.clusters > 0]
+    return len(penalized if path.feature_groups is None else np.unique(path.feature_groups[penalized]))
 
 
 def _choice_data(subject: Subject) -> dict[str, Any] | None:

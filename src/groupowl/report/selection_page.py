@@ -13,7 +13,7 @@ import numpy as np
 
 from .._files import write_file
 from .contents import shown_name
-from .page import SHOWN_ROWS, decimals_of, fixed, style_sheet, template, versions_text
+from .page import SHOWN_ROWS, cell, style_sheet, template, versions_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +86,5 @@ def _cells(values: Any) -> list[str]:
     """The first entries of a column as text."""
     if values.dtype == bool:
         return ["yes" if value else "no" for value in values[:SHOWN_ROWS].tolist()]
-    numbers = np.asarray(values, dtype=np.float64)
-    decimals = decimals_of(numbers)
-    return [fixed(value, decimals) for value in numbers[:SHOWN_ROWS].tolist()]
+    is_count = values.dtype.kind in "iu"
+    return [cell(value, whole=is_count) for value in np.asarray(values[:SHOWN_ROWS], dtype=np.float64).tolist()]

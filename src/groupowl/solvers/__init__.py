@@ -73,9 +73,10 @@ def solve(
     ridge: float = 0.0,
     positive: Any = False,
 ) -> SolveResult:
-    """Minimize ``sum_i w_i f_i(x_i^T B + b0 + o_i) + sum_j lam_j ||B_[j],:||_2``, with a proof of how well.
+    """Solve a Group OWL problem in the scaling of the paper, with a duality gap.
 
-    This is the paper's scaling: the loss is a sum over samples and ``lam`` is given in full.
+    Minimizes ``sum_i w_i f_i(x_i^T B + b0 + o_i) + sum_j lam_j ||B_[j],:||_2``: the loss is a sum over samples, and
+    ``lam`` is the weights multiplied by alpha.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def solve(
         Non-negative weights w, of samples or of each of their targets; 2 is the same as the sample twice, 0 as no
         sample. Positive ones differ by a factor of 1e150 at most.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
-        "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
+        "auto" suits nearly all problems. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"
         Rule that proves rows to be zero and removes them: the extended rule with the smallest bounds, the paper's rule
         with the paper's bounds, or none. The answer is the same. "apgd" is much faster with it; "auto", which works on
@@ -108,7 +109,7 @@ def solve(
         Stop when the duality gap is at most ``tol`` times the loss of the model without features, less the smallest
         loss that any predictor has (0, but for targets that are class probabilities).
     max_iter : int, default=10000
-        Most proximal steps to take.
+        Maximum number of proximal steps.
     B_init : array-like of shape (n_features,) or (n_features, n_tasks), default=None
         Where to start; zero by default.
     intercept_init : array-like of shape (n_tasks,), default=None
@@ -118,14 +119,14 @@ def solve(
     callback : callable, default=None
         Called as ``callback(progress)`` after each certificate; returning True stops the solve.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
-        Groups of columns whose rows of ``B`` are one unit of the penalty, in or out together, with the Frobenius norm
-        over columns and tasks: a label for each column (None: alone), lists of columns, or lists by name of the group.
-        Columns that are not named are groups of one. ``lam`` then has one weight per group.
+        Groups of columns that are selected together. The penalty applies to the Frobenius norm of their rows of ``B``.
+        Give a label for each column (None for a column by itself), a list of lists of columns, or a dict from names of
+        groups to lists of columns. Columns that are not named are groups of one. ``lam`` then has one weight per group.
     group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
         How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
         as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
-        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
-        ``B`` is on the scale of X all the same.
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group. ``B`` is
+        always on the scale of X.
     penalty_factor : array-like of shape (n_features,) or dict, default=None
         Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
         that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
@@ -137,9 +138,9 @@ def solve(
         Adds ``ridge/2 ||B||_F^2``, of the coefficients of columns as the penalty sees them (scaled by groups and
         factors); unpenalized features have none.
     positive : bool, names or indices of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
-        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
-        for ``loss="multinomial"``.
+        True: coefficients of penalized features must not be negative. Names or indices: the same for these features
+        only. Signs, one for each feature or a dict with those of some: 1 for not negative, -1 for not positive, 0 for
+        no constraint. Not for ``loss="multinomial"``.
 
     Returns
     -------
@@ -195,12 +196,18 @@ def solve(
     return result
 
 
+def check_callback(callback: Any) -> None:
+    """Refuse what cannot be called."""
+    if not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
+
+
 def check_settings(
     solver: Any, screening: Any, tol: Any, max_iter: Any, callback: Any = None, random_state: Any = None
 ) -> SolverSettings:
     """Settings from arguments as users give them."""
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
+    if callback is not None:
+        check_callback(callback)
     if isinstance(solver, str | type) or not hasattr(solver, "advance"):
         solver = lookup("solver", solver, SOLVERS)()
     return SolverSettings(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from itertools import count, islice, takewhile
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -44,6 +45,8 @@ _FEW_ROWS, _ALL_ROWS = 200, 1000
 _MOST_PRODUCTS = 2**18
 # Alphas for which it is asked at once, and coefficients that they may have together: a path may end early.
 _MOST_PROPOSALS = 50
+# The same where solutions are kept as soon as they are there: an interrupt costs what one call was to find.
+_MOST_KEPT_PROPOSALS = 5
 _MOST_COEFFICIENTS = 2**22
 
 
@@ -153,6 +156,16 @@ class Proposal(NamedTuple):
         return problem.certify(self.B, residual=residual) if certificate is None else certificate
 
 
+class Known(NamedTuple):
+    """Coefficients of a problem that an earlier run has found, and what they took: the rows that are not zero."""
+
+    rows: IndexArray
+    values: FloatArray
+    steps: int
+    passes: float
+    seconds: float
+
+
 class Continuation:
     """What carries over from one solve to the next.
 
@@ -230,15 +243,20 @@ class Continuation:
         return next(self.solve_all(weights, [alpha], dtype=dtype))
 
     def solve_all(
-        self, weights: FloatArray, alphas: Sequence[float], *, dtype: Any = np.float64
+        self,
+        weights: FloatArray,
+        alphas: Sequence[float],
+        *,
+        dtype: Any = np.float64,
+        known: Callable[[int], Known | None] | None = None,
     ) -> Iterator[SolveResult]:
         """The same for each of falling alphas; when a result comes, the continuation is at its solution.
 
         The compiled kernel, where it may be asked, proposes coefficients for many alphas in one call, and all of them
         are certified in two products with X. Nothing else of it is believed: where a proposal falls short, and where
-        there is none, the solver goes on.
+        there is none, the solver goes on. What is ``known`` of an alpha, by its position, is proposed in the same way.
         """
-        for i, (alpha, proposal) in enumerate(zip(alphas, self.proposals(weights, alphas), strict=True)):
+        for i, (alpha, proposal) in enumerate(zip(alphas, self.proposals(weights, alphas, known), strict=True)):
             lam, public = alpha * weights, {"alpha_index": i, "dtype": dtype}
             result = None
             if proposal is not None:
@@ -248,17 +266,38 @@ class Continuation:
             self.passes_before = None
             yield result
 
-    def proposals(self, weights: FloatArray, alphas: Sequence[float]) -> Iterator[Proposal | None]:
-        """What the compiled kernel proposes for each of falling alphas; None where it is not asked.
+    def proposals(
+        self, weights: FloatArray, alphas: Sequence[float], known: Callable[[int], Known | None] | None = None
+    ) -> Iterator[Proposal | None]:
+        """What is known, or what the compiled kernel proposes, for each of falling alphas; None where it is not asked.
 
         Many are made at once, from where the continuation is then.
         """
-        size = max(1, min(_MOST_PROPOSALS, _MOST_COEFFICIENTS // max(self.B.size, 1)))
+        most = max(1, min(_MOST_PROPOSALS, _MOST_COEFFICIENTS // max(self.B.size, 1)))
+        size = most if known is None else min(most, _MOST_KEPT_PROPOSALS)
         start = 0
         while start < len(alphas):
-            found = self._propose(weights, alphas[start : start + size])
+            found: Sequence[Proposal | None] = ()
+            if known is not None:
+                found = self._known_proposals(weights, alphas[start : start + most], map(known, count(start)))
+            found = found or self._propose(weights, alphas[start : start + size])
             yield from found
             start += len(found)
+
+    def _known_proposals(
+        self, weights: FloatArray, alphas: Sequence[float], known: Iterator[Known | None]
+    ) -> list[Proposal]:
+        """What is known of the first of some alphas, up to one of which nothing is."""
+        most = 1 if self.kernel_data() is None else len(alphas)  # without it, all that one takes is taken for each
+        found = [item for item in takewhile(lambda item: item is not None, islice(known, most)) if item is not None]
+        if not found:
+            return []
+        stack = np.zeros((len(found), *self.B.shape))
+        for B, item in zip(stack, found, strict=True):
+            B[item.rows] = item.values
+        looks = self.looks(np.multiply.outer(alphas[: len(found)], weights), stack)
+        batch = Batch(self.small, self.problem, stack, looks)
+        return [Proposal(batch, k, item.steps, item.passes, item.seconds) for k, item in enumerate(found)]
 
     def _solve(self, lam: FloatArray, alpha: float, proposal: Proposal | None, **public: Any) -> SolveResult:
         """Solve on the statistics where they keep the accuracy asked for."""
@@ -317,6 +356,7 @@ class Continuation:
                 capacity=capacity,
                 B_init=self.B,
                 interrupted=self.settings.interrupted,
+                rescue=self._rescue,
             )
             if found.status[max(found.n_run, 1) - 1] != kernel.NO_ROOM:
                 break
@@ -337,6 +377,11 @@ class Continuation:
         for k, (steps, cost, n_rows) in enumerate(zip(found.steps.tolist(), costs.tolist(), selects, strict=False)):
             proposals.append(Proposal(batch, k, steps, cost, seconds) if steps or not n_rows else None)
         return proposals
+
+    def _rescue(self, found: kernel.Proposals) -> None:
+        """Go to the last coefficients that the kernel has found before it was interrupted."""
+        if found.n_run:
+            self.B = found.stack()[-1]
 
     @np.errstate(all="ignore")  # what is not finite proves nothing
     def looks(self, lams: FloatArray, stack: FloatArray) -> Sequence[tuple[Residual, Certificate | None]]:
@@ -386,6 +431,7 @@ class Continuation:
             clusters=lambda: details()[2].clusters,
             history=lambda: details()[2].history,
             _theta=lambda: details()[2].theta,
+            scale=batch.origin.design.penalty_scale,
         )
 
     def _accept(self, lam: FloatArray, proposal: Proposal, alpha_index: int, dtype: Any) -> SolveResult | None:
@@ -434,15 +480,18 @@ class Continuation:
         origin = chosen if chosen.design is self.problem.design else self.problem.with_lam(chosen.lam)
         before = self.passes_before
         self.passes_before = None
+        start, steps = self.B, 0
+        residual = self.residual if self.source is not None and self.source.design is chosen.design else None
         if proposal is not None and chosen.design is proposal.batch.problem.design:
             before = chosen.design.passes.total - proposal.passes
-            run = Run(chosen, self.settings, origin=origin, passes_before=before, **public)
+            start, steps, guess = proposal.B, proposal.steps, None
             residual = proposal.batch.looks[proposal.place][0]
-            result = run.solve(proposal.B, proposal.steps, residual=residual)
-        else:
-            known = self.residual if self.source is not None and self.source.design is chosen.design else None
-            run = Run(chosen, self.settings, origin=origin, passes_before=before, **public)
-            result = run.solve(self.B, residual=known, guess=guess)
+        run = Run(chosen, self.settings, origin=origin, passes_before=before, **public)
+        try:
+            result = run.solve(start, steps, residual=residual, guess=guess)
+        except BaseException:
+            self.B = start if run.incumbent is None else run.best_coefficients()
+            raise
         assert run.answer is not None
         B, _, certificate = run.answer
         self._arrive(B, chosen, certificate)
@@ -452,7 +501,8 @@ class Continuation:
 def twin_looks(problem: Problem, data: kernel.KernelData, lams: FloatArray, stack: FloatArray) -> Looks | None:
     """Residuals and certificates of several coefficients by the compiled twin, or None where NumPy takes less time."""
     design, samples = problem.design, problem.samples
-    if not data.is_dense or design.n_samples * design.n_features * samples.n_tasks > _MOST_PRODUCTS:
+    is_small = design.n_samples * design.n_features * samples.n_tasks <= _MOST_PRODUCTS
+    if not data.is_dense or not is_small or design.n_samples > kernel.MOST_CERTIFIED_SAMPLES:
         return None
     found = kernel.certify(
         data,

@@ -206,6 +206,11 @@ class Run:
 
     # The answer -------------------------------------------------------------------------------------
 
+    def best_coefficients(self) -> FloatArray:
+        """Coefficients of the smallest gap so far, of the whole problem, should the solve be interrupted."""
+        assert self.incumbent is not None
+        return self.screened.spread(self.incumbent.B, self.incumbent.units)
+
     def _on_full_problem(self, found: Answer) -> Answer:
         """An answer with all rows, and its certificate for all of them."""
         B = self.screened.spread(found.B, found.units)

@@ -31,7 +31,13 @@ def lean_solve(
 ) -> SolveResult | None:
     """The solve with this weight of every sample, or None where the long way is needed."""
     is_small = _is_plain(X, 2) and _is_plain(Y, 1, 2) and 0 < X.size <= _MOST_ENTRIES and len(X) == len(Y) and Y.size
-    if not is_small or not _is_plain(lam, 1) or len(lam) != X.shape[1] or not are_ordinary(lam):
+    if (
+        not is_small
+        or len(X) > kernel.MOST_CERTIFIED_SAMPLES
+        or not _is_plain(lam, 1)
+        or len(lam) != X.shape[1]
+        or not are_ordinary(lam)
+    ):
         return None
     loss, solver = resolve_loss(loss), cast(Any, settings.solver)
     is_default = getattr(solver, "uses_kernel", False) and solver.compress is not True and settings.callback is None

@@ -51,7 +51,7 @@ def solve_many(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> list[SolveResult]:
-    """Solve many problems of one X: for the bootstrap, stability selection, knockoffs or permuted targets.
+    """Solve many problems with the same X: for the bootstrap, stability selection, knockoffs or permutation tests.
 
     Each is the problem that :func:`groupowl.solve` solves, and has its own certificate. At least one of ``Y``, ``lam``,
     ``sample_weight`` and ``subsamples`` holds many, one for each fit; the others are the same in all fits. X is checked
@@ -81,7 +81,7 @@ def solve_many(
     tol : float, default=1e-6
         Each fit stops when its duality gap is at most ``tol`` times the loss of its model without features.
     max_iter : int, default=10000
-        Most proximal steps of each fit.
+        Maximum number of proximal steps of each fit.
     B_init : array-like of shape (n_features,) or (n_features, n_tasks), default=None
         Where fits start, for example the solution for all samples. Zero by default; fits that differ in ``lam`` alone
         may start from one before.
@@ -90,8 +90,8 @@ def solve_many(
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     n_jobs : int or None, default=None
-        Threads, of which each works on some fits; None is 1, or that of joblib's context, and -1 one for each
-        processor. Where X is on disk or on a cluster, fits follow each other.
+        Number of threads; None means 1, or the number in joblib's context, and -1 one per processor. Where X is on disk
+        or on a cluster, fits follow each other.
 
     Returns
     -------

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
+from .._html import facts_table, titled
 from .._typing import FloatArray, Handle, IndexArray
 from ..norm.kernels import cluster_labels, nonzero_rows
 from ..problem import Certificate, Problem, Published
@@ -69,7 +70,9 @@ class HistoryRow:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """One entry per certificate, as arrays; ``history[i]`` is a row, ``len`` the number of rows.
+    """Objective, gap and active rows at each certificate of a solve, as arrays.
+
+    ``history[i]`` is the row of one certificate, ``len(history)`` the number of certificates.
 
     Attributes
     ----------
@@ -125,10 +128,11 @@ class History:
 
 @dataclass(frozen=True)
 class Progress(HistoryRow):
-    """What a callback sees after each certificate; returning True from it stops the solve.
+    """State of a solve, which a callback receives after each certificate.
 
-    Beside the fields of a row of the history, ``alpha_index`` is the position on a path (0 for a single solve),
-    and :meth:`coefficients` gives the current ``B`` and intercept on the scale of the input.
+    A callback that returns True stops the solve. Beside the fields of a row of the history, ``alpha_index`` is the
+    position on a path (0 for a single solve), and :meth:`coefficients` gives the current ``B`` and intercept on the
+    scale of the input.
 
     Examples
     --------
@@ -176,7 +180,7 @@ class OnAccess(Generic[Value]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SolveResult:
-    """Coefficients with the proof of how good they are.
+    """Solution of a problem, with its duality gap and the features that are proved zero.
 
     Attributes
     ----------
@@ -210,6 +214,9 @@ class SolveResult:
         Wall time.
     history : History
         One row per certificate; its ``n_active`` and ``n_nonzero`` count penalized rows only.
+    scale : ndarray of shape (n_features,) or None
+        What rows of ``B`` are multiplied with to be on the scale that the penalty sees: see :attr:`scaled_B`.
+        None where that is the scale of X, and in results that an earlier version has saved.
 
     Examples
     --------
@@ -237,6 +244,17 @@ class SolveResult:
     clusters: OnAccess[IndexArray] = OnAccess()
     history: OnAccess[History] = OnAccess()
     _theta: Callable[[], Handle] | None = None
+    scale: FloatArray | None = None
+
+    @property
+    def scaled_B(self) -> FloatArray:
+        """``B`` on the scale that the penalty sees, on which features of one cluster have equal norms.
+
+        It differs from ``B`` with feature groups and factors of the penalty, and where columns are standardized.
+        Columns of groups with ``group_scale="orthonormal"`` are penalized by their combinations: their coefficients
+        are per standard deviation.
+        """
+        return scaled_rows(self.B, self.scale)
 
     @property
     def converged(self) -> bool:
@@ -267,6 +285,23 @@ class SolveResult:
             f"  {len(self.support)} of {d} rows selected in {self.clusters.max(initial=0)} clusters, {q} tasks; "
             f"{d - len(self.active)} rows proved zero)"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        d, q = self.B.shape
+        facts = {
+            "objective": f"{self.primal:.10g}, proved within {self.gap:.3g} of the minimum",
+            "rows of B": f"{len(self.support)} of {d} selected, {d - len(self.active)} proved zero",
+            "clusters": str(self.clusters.max(initial=0)),
+            "tasks": str(q),
+            "solve": ending_text(self),
+        }
+        return titled(f"{type(self).__name__}: {self.status}", facts_table(facts))
+
+
+def scaled_rows(rows: FloatArray, scale: FloatArray | None) -> FloatArray:
+    """Rows of coefficients on the scale that the penalty sees."""
+    return rows if scale is None else rows * scale[:, None]
 
 
 def ending_text(result: SolveResult) -> str:
@@ -321,6 +356,7 @@ def solve_result(
         _theta=lambda: origin.design.exported(
             certificate.theta if origin is full else origin.certify(B).theta, origin.samples.n_tasks
         ),
+        scale=origin.design.penalty_scale,
     )
 
 

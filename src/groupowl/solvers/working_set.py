@@ -67,7 +67,7 @@ class _State:
 
 @dataclass(frozen=True)
 class WorkingSet:
-    """Working sets with inner solves by Barzilai-Borwein and Newton steps; what ``solver="auto"`` means.
+    """Default solver: working sets, with Barzilai-Borwein and Newton steps inside.
 
     Parameters
     ----------

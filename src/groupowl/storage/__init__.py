@@ -18,12 +18,13 @@ from .._checks import checked_path
 from .._files import fresh_folder, standing
 from ..designs.disk.formats import read_archive
 from ..versions import installed_version
-from .codec import ESTIMATORS, STORABLE, Damage, belongs_to, check_object, decode, encode, in_one_column
+from .codec import ESTIMATORS, STORABLE, Damage, belongs_to, check_object, decode, encode, in_one_column, with_scale
 
 __all__ = ["load", "save"]
 
 #: Goes up whenever earlier versions cannot read what is written.
-FORMAT_VERSION = 1
+#: 2: results have the scale that the penalty saw.
+FORMAT_VERSION = 2
 
 _KIND = "groupowl model"
 _TREE, _ARRAYS = "model.json", "arrays.npz"
@@ -73,7 +74,7 @@ def save(obj: Any, folder: Any) -> Path:
 
 
 def load(folder: Any) -> Any:
-    """Read what :func:`save` has written.
+    """Read an estimator or a result that :func:`save` has written.
 
     Parameters
     ----------
@@ -113,6 +114,7 @@ def load(folder: Any) -> Any:
         check_object(obj, {}, type(obj).__name__)
         if belongs_to(obj, ESTIMATORS):
             in_one_column(obj)
+            with_scale(obj)
     except _DAMAGES as error:
         reason = str(error) if isinstance(error, Damage) else f"{type(error).__name__}: {error}".rstrip(".")
         raise ValueError(f"{str(folder)!r} is damaged: {reason}. Save the model again.") from error

@@ -59,6 +59,8 @@ _REMEDIES = {
     "loss": "Use the name of a loss.",
     "solver": "Use a name, or a solver of groupowl.",
 }
+# Parameters that are about one call of fit, and nothing of the model.
+_OF_CALLS = ("callback", "resume")
 _OTHER_REMEDY = "Only plain values, arrays and objects of groupowl can be saved."
 
 
@@ -82,8 +84,12 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
 
 
 def constructor_arguments(obj: Any) -> dict[str, Any]:
-    """What the constructor of an object has taken; names that begin with an underscore hold functions."""
+    """What the constructor of an object has taken, but for what is about one call of ``fit``.
+
+    Names that begin with an underscore hold functions.
+    """
     names = [name for name in inspect.signature(type(obj)).parameters if not name.startswith("_")]
+    names = [name for name in names if name not in _OF_CALLS]
     others = getattr(obj, "cvargs", {})  # where a repeated splitter keeps some arguments
     return {name: others[name] if name in others else getattr(obj, name) for name in names}
 
@@ -233,6 +239,7 @@ _RECORDS = {
         "count d": "clusters",
         "count": "n_iter",
         "status": "status",
+        "positive d": "scale?",
     },
     "PathPoint": {
         "number": "alpha",
@@ -243,6 +250,7 @@ _RECORDS = {
         "real": "primal gap loss deviance_ratio n_passes seconds",
         "count": "n_iter n_selected",
         "status": "status",
+        "positive k": "scale?",
     },
     "PathResult": {
         "= d": "n_features",
@@ -277,7 +285,7 @@ def _are_between(values: Any, least: int, end: int) -> bool:
 _KINDS: dict[str, tuple[str, Any, str]] = {
     "number": ("f", lambda values, sizes: np.isfinite(values).all(), "finite numbers"),
     "real": ("f", lambda values, sizes: True, "real numbers"),
-    "positive": ("f", lambda values, sizes: 0.0 < values < np.inf, "a positive number"),
+    "positive": ("f", lambda values, sizes: np.all((values > 0.0) & (values < np.inf)), "positive numbers"),
     "count": ("iu", lambda values, sizes: _are_between(values, 0, 2**63), "counts"),
     "position": ("iu", lambda values, sizes: _are_between(values, 0, sizes["n"]), "the number of an alpha"),
     "index": ("iu", lambda values, sizes: _are_between(values, 0, sizes["d"]), "numbers of features"),
@@ -386,6 +394,29 @@ def in_one_column(estimator: Any) -> None:
     if (path := getattr(estimator, "path_", None)) is not None:
         points = (replace(point, rows=np.diff(point.rows), intercept=np.diff(point.intercept)) for point in path.points)
         estimator.path_ = replace(path, points=tuple(points), loss="logistic")
+
+
+def with_scale(estimator: Any) -> None:
+    """Give the results of a fit the scale that its penalty saw, where they have none and the parameters tell it.
+
+    Earlier versions have not stored it. The scale of standardized columns, and of groups that are scaled by what is in
+    them, is lost.
+    """
+    result = getattr(estimator, "solve_result_", None)
+    if result is None or result.scale is not None or estimator.standardize or hasattr(estimator, "categories_"):
+        return
+    options = estimator._options(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None))
+    options = replace(options, penalty_factor=getattr(estimator, "penalty_factor_", options.penalty_factor))
+    if not options.scales_columns or options.depends_on_data:
+        return
+    ones = np.ones(len(result.B))
+    factors = options.scaled(ones, ones)
+    factors[estimator.unpenalized_] = 1.0
+    scale = np.divide(1.0, factors, out=ones, where=factors > 0.0)
+    estimator.solve_result_ = replace(result, scale=scale)
+    if (path := getattr(estimator, "path_", None)) is not None:
+        points = (replace(point, scale=scale[point.support]) for point in path.points)
+        estimator.path_ = replace(path, points=tuple(points))
 
 
 def _check_fields(table: Mapping[str, str], values: Mapping[str, Any], sizes: dict[str, int], place: str) -> None:

@@ -5,18 +5,25 @@ for; :func:`load_table` makes a :class:`Table`, or raises a :class:`TableError` 
 """
 
 from .loader import load_features, load_table
-from .readers import FORMATS, read_sheet
-from .table import TASKS, Features, MissingTargetsError, Reading, Roles, Table, TableError
+from .readers import FORMATS, check_dialect, find_files, read_sheet
+from .streams import Converted, Kept, convert
+from .table import TASKS, Dialect, Features, MissingTargetsError, Reading, Roles, Table, TableError
 
 __all__ = [
     "FORMATS",
     "TASKS",
+    "Converted",
+    "Dialect",
     "Features",
+    "Kept",
     "MissingTargetsError",
     "Reading",
     "Roles",
     "Table",
     "TableError",
+    "check_dialect",
+    "convert",
+    "find_files",
     "load_features",
     "load_table",
     "read_sheet",

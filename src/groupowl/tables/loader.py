@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -18,10 +18,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._text import counted, listed
-from .._typing import FloatArray, IndexArray
+from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs import Design
-from .readers import read_sheet
-from .sheet import FEATURES, TARGETS, Sheet, is_number
+from ..designs.factors import is_sparse
+from .gaps import DROP, complete_rows, filled, gap_counts
+from .readers import find_files, read_sheet, read_sheets
+from .sheet import FEATURES, NEW_FEATURES, TARGETS, Part, Sheet, is_number
 from .table import CLASSIFICATION, REGRESSION, Features, Match, MissingTargetsError, Reading, Roles, Table, TableError
 
 # A number with so few different values may well stand for classes.
@@ -29,13 +31,14 @@ _FEW_VALUES = 10
 _COUNTED = re.compile(r"(\D*)\d+")
 
 
-def load_table(path: str | Path, reading: Reading) -> Table:
+def load_table(path: str | Path | Sequence[str | Path], reading: Reading) -> Table:
     """Read the file of the features, and that of the targets if there is one, and check everything.
 
     Parameters
     ----------
-    path : str or Path
-        The file of the features, and of whatever is not in the other one.
+    path : str, Path or sequence
+        The file of the features, and of whatever is not in the other one; a pattern, or several files with some rows
+        each.
     reading : Reading
         What columns are for. Groups and sample weights may be in either file.
 
@@ -50,11 +53,13 @@ def load_table(path: str | Path, reading: Reading) -> Table:
     """
     sheet = other = _read(path, reading)
     if reading.targets_from is not None:
-        other = read_sheet(reading.targets_from, text_columns=reading.roles.id_columns[1:]).apart_from(sheet)
+        dialect = replace(reading.dialect, sheet=None)  # which is one of the other workbook
+        found = read_sheet(reading.targets_from, text_columns=reading.roles.id_columns[1:], dialect=dialect)
+        other = found.apart_from(sheet)
     columns = _Columns(sheet, other, reading.roles)
     match = _match(columns)
     _check_copies(columns, match)
-    X = _feature_values(columns, match.left)
+    X = _feature_values(columns, match.left, may_miss=reading.missing is not None)
     if X.shape[0] < 2:
         raise TableError(f"{sheet.source} has one sample only. A fit needs at least two.")
     task, y = _target_values(columns, match.right)
@@ -65,7 +70,7 @@ def load_table(path: str | Path, reading: Reading) -> Table:
             home, j = columns.used[option]
             values[option] = check(home, j)[match.left if home is sheet else match.right]
     ids = sheet.ids(columns.id)
-    return Table(
+    table = Table(
         source=sheet.source,
         X=X,
         feature_names=sheet.names.chosen(columns.features),
@@ -87,21 +92,45 @@ def load_table(path: str | Path, reading: Reading) -> Table:
         notes=(*(_target_notes(columns, y) if task == REGRESSION else ()), *_notes(columns, match)),
         first_index=sheet.names.first,
     )
+    return table if reading.missing is None else _without_gaps(table, drops=reading.missing == DROP)
 
 
-def _feature_values(columns: _Columns, rows: IndexArray) -> Any:
+def _without_gaps(table: Table, *, drops: bool) -> Table:
+    """The same with features that some sample has, and without samples that lack some where those are dropped."""
+    counts = gap_counts(table.X)
+    names = [table.feature_names[j] for j in np.flatnonzero(counts == table.n_samples).tolist()]
+    if names:
+        what = f"{table.source}: no sample has a value of {listed(names, shown=10)}"
+        raise TableError(f"{what}. Leave columns out with --drop {shlex.quote(','.join(names[:10]))}.")
+    if not (drops and counts.any()):
+        return table
+    is_complete = complete_rows(table.X)
+    n_without = table.n_samples - int(np.count_nonzero(is_complete))
+    most = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)].tolist()
+    where = listed([f"{table.feature_names[j]!r} ({counts[j]})" for j in most], quoted=False)
+    if table.n_samples - n_without < 2:
+        what = f"{table.source}: --missing drop leaves {counted(table.n_samples - n_without, 'sample')} of"
+        remedy = "Use --missing mean or median, or leave the columns with the most gaps out with --drop."
+        raise TableError(f"{what} {table.n_samples}: others miss values of {where}. {remedy}")
+    verb, them = ("has", "is") if n_without == 1 else ("have", "are")
+    note = f"{counted(n_without, 'sample')} of {table.n_samples} {verb} missing features and {them} left out: {where}."
+    return replace(table.rows(np.flatnonzero(is_complete)), notes=(*table.notes, note))
+
+
+def _feature_values(columns: _Columns, rows: IndexArray, *, may_miss: bool) -> Any:
     """Features as the file has them, or as a data frame where there are categories."""
     sheet, categories = columns.sheet, columns.categories
+    part = FEATURES._replace(may_miss=may_miss)
     if not categories:
-        return sheet.numbers(columns.features, FEATURES, rows)
+        return sheet.numbers(columns.features, part, rows)
     others = np.setdiff1d(columns.features, categories)
-    numbers = sheet.numbers(others, FEATURES, rows) if len(others) else np.zeros((len(rows), 0))
+    numbers = sheet.numbers(others, part, rows) if len(others) else np.zeros((len(rows), 0))
     if not isinstance(numbers, np.ndarray):
         raise TableError(
             f"--categories: {sheet.source} is sparse or on disk, and categories need a table in memory. Use a CSV or "
             "Parquet file."
         )
-    cells = {j: sheet.levels(j, rows) for j in categories}
+    cells = {j: sheet.levels(j, rows, may_miss=may_miss) for j in categories}
     return sheet.frame(columns.features.tolist(), numbers, cells)
 
 
@@ -113,10 +142,15 @@ def _sum(parts: list[FloatArray]) -> FloatArray | None:
     return np.sum(parts, axis=0) if parts else None
 
 
-def _read(path: str | Path, reading: Reading) -> Sheet:
+def _read(path: str | Path | Sequence[str | Path], reading: Reading) -> Sheet:
     ids = reading.roles.id_columns[:1]
-    return read_sheet(
-        path, format=reading.format, transpose=reading.transpose, text_columns=ids, first_index=reading.first_index
+    return read_sheets(
+        find_files([path] if isinstance(path, str | Path) else path),
+        format=reading.format,
+        transpose=reading.transpose,
+        text_columns=ids,
+        first_index=reading.first_index,
+        dialect=reading.dialect,
     )
 
 
@@ -361,7 +395,7 @@ def _notes(columns: _Columns, match: Match) -> Iterator[str]:
 
 
 def load_features(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     reading: Reading,
     names: Sequence[str],
     known: Sequence[str] = (),
@@ -369,6 +403,7 @@ def load_features(
     needed: Collection[str] | None = None,
     needs_ids: bool = False,
     categories: Mapping[str, list[str]] = MappingProxyType({}),
+    fills: Sequence[Any] | None = None,
     targets: Sequence[str] = (),
     task: str = REGRESSION,
     has_times: bool = False,
@@ -377,7 +412,8 @@ def load_features(
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or sequence
+        As for :func:`load_table`.
     reading : Reading
         As for the fit; targets, groups, weights and strata need not be there, but offset and exposure must.
     names : sequence of str
@@ -385,11 +421,14 @@ def load_features(
     known : sequence of str
         Other columns of the fit, which are not worth a mention.
     needed : collection of str, default=None
-        Features that a file which names its columns must have; all by default.
+        Features that a file which names its columns must have, and whose cells are read; all by default.
     needs_ids : bool, default=False
         Whether to refuse a file without the column of ids.
     categories : mapping of str to list of str
         Levels of those features that are categories.
+    fills : sequence, default=None
+        What stands in for missing cells of each feature; without it, ``reading.missing`` says whether samples with
+        gaps are left out or refused.
     targets : sequence of str
         Columns with targets, which need not be there.
     task : {"regression", "classification"}
@@ -414,19 +453,18 @@ def load_features(
     is_extra[sheet.auxiliary.start :] = False
     others = {*known, id_name}
     extra = tuple(name for j in np.flatnonzero(is_extra) if (name := sheet.names[j]) not in others)
-    X: Any
-    if categories:
-        X = _new_frame(sheet, dict(zip(names, positions.tolist(), strict=True)), categories)
-    else:
-        X = sheet.numbers(positions[is_there])
-    if not categories and not is_there.all():  # zeros stand in for what the file leaves out
-        X = X @ sp.eye_array(len(names), dtype=X.dtype, format="csr")[is_there]
     added = []
     for option, name in reading.roles.added.items():
         if name is not None:
             added.append(_ADDED[option](sheet, sheet.find_column(option, name)))
-    features = Features(X, sheet.ids(column), extra, id_name, missing, _sum(added))
-    return features if not targets else _with_known(features, sheet, reading.roles, targets, task, has_times)
+    is_used = is_there if needed is None else is_there & _is_in(names, needed)
+    values = _NewValues(sheet, names, positions, is_used, may_miss=fills is not None or reading.missing == DROP)
+    X = values.frame(categories) if categories else values.matrix()
+    if fills is not None:
+        X = filled(X, fills)
+    found = Features(X, sheet.ids(column), extra, id_name, missing, _sum(added))
+    found = found.complete() if reading.missing == DROP else found
+    return found if not targets else _with_known(found, sheet, reading.roles, targets, task, has_times)
 
 
 def _with_known(
@@ -447,14 +485,15 @@ def _with_known(
 def _known(
     features: Features, sheet: Sheet, roles: Roles, targets: Sequence[str], task: str, has_times: bool
 ) -> tuple[Table, IndexArray]:
-    """Samples with targets, and which they are."""
+    """Samples with targets, and which of those that are predicted they are."""
     columns = [sheet.names.index(name) for name in targets]
+    predicted = np.arange(sheet.n_rows) if features.rows is None else features.rows  # of the file
     if task == CLASSIFICATION:
         cells = sheet.labels(columns[0])
-        rows = np.array([i for i, cell in enumerate(cells) if cell is not None], dtype=np.intp)
-        y: Any = np.array([cells[i] for i in rows.tolist()])
+        rows = np.array([k for k, i in enumerate(predicted.tolist()) if cells[i] is not None], dtype=np.intp)
+        y: Any = np.array([cells[i] for i in predicted[rows].tolist()])
     else:
-        y = sheet.numbers(columns, TARGETS, is_small=True)
+        y = sheet.numbers(columns, TARGETS, is_small=True)[predicted]
         rows = np.flatnonzero((~np.isnan(y)).all(axis=1) if has_times else (~np.isnan(y)).any(axis=1))
         y = y[rows]
         if len(rows) and (empty := np.isnan(y).all(axis=0)).any():
@@ -465,21 +504,70 @@ def _known(
     for name, read in (("sample_weight", Sheet.weights), ("strata", Sheet.strata)):
         column = getattr(roles, name)
         if column is not None and column in sheet.names:
-            others[name] = read(sheet, sheet.names.index(column))[rows]
+            others[name] = read(sheet, sheet.names.index(column))[predicted[rows]]
     offset = None if features.offset is None else features.offset[rows]
     table = Table(sheet.source, y, (), y, tuple(targets), task, offset=offset, **others)
     return (table.with_times() if has_times and len(rows) else table), rows
 
 
-def _new_frame(sheet: Sheet, positions: Mapping[str, int], categories: Mapping[str, list[str]]) -> Any:
-    """Columns by name as a data frame; zeros, or any level, stand in for what the file leaves out."""
-    there = {name: j for name, j in positions.items() if j >= 0}
-    inside = [j for name, j in there.items() if name not in categories]
-    numbers = sheet.numbers(inside, is_small=True) if inside else np.zeros((sheet.n_rows, 0))
-    cells = {j: sheet.labels(j) for name, j in there.items() if name in categories}
-    frame = sheet.frame(list(there.values()), numbers, cells)
-    absent = {name: categories[name][0] if name in categories else 0.0 for name in positions if name not in there}
-    return frame.assign(**absent)[list(positions)]
+def _is_in(names: Sequence[str], chosen: Collection[str]) -> BoolArray:
+    wanted = set(chosen)
+    return np.fromiter((name in wanted for name in names), dtype=bool, count=len(names))
+
+
+@dataclass(frozen=True, eq=False)
+class _NewValues:
+    """Features of new samples in the order of a model; of columns that are not used, or not there, zeros stand in.
+
+    What is in columns that are not used never matters.
+    """
+
+    sheet: Sheet
+    names: Sequence[str]
+    positions: IndexArray
+    is_used: BoolArray
+    may_miss: bool
+
+    @property
+    def part(self) -> Part:
+        """What the columns are, for messages."""
+        return NEW_FEATURES._replace(may_miss=self.may_miss)
+
+    def matrix(self) -> Any:
+        """All features, as the file has them: an array, sparse, on disk."""
+        if isinstance(self.sheet.X, Design):  # has all columns
+            design: Any = self.sheet.numbers(self.positions, self.part)
+            self._check_gaps()
+            return design.filled(np.where(self.is_used, np.nan, 0.0))
+        values: Any = self.sheet.numbers(self.positions[self.is_used], self.part)
+        if self.is_used.all():
+            return values
+        if is_sparse(values):
+            return values @ sp.eye_array(len(self.names), dtype=values.dtype, format="csr")[self.is_used]
+        X = np.zeros((self.sheet.n_rows, len(self.names)), dtype=np.float64 if values is None else values.dtype)
+        X[:, self.is_used] = values
+        return X
+
+    def _check_gaps(self) -> None:
+        """Refuse gaps of used columns on disk, where they may not be; nobody else would look for them."""
+        used = self.positions[self.is_used]
+        if self.may_miss or len(used) == 0:
+            return
+        counts = gap_counts(self.sheet.numbers(used, self.part))
+        names = [f"{self.sheet.names[used[k]]!r} ({counts[k]})" for k in np.flatnonzero(counts).tolist()]
+        if names:
+            what = f"{self.sheet.source} has missing values of {listed(names, quoted=False)}"
+            raise TableError(f"{what}. {self.part.fill}")
+
+    def frame(self, categories: Mapping[str, list[str]]) -> Any:
+        """All features by name; any level stands in for that of a category."""
+        used = {self.names[k]: int(self.positions[k]) for k in np.flatnonzero(self.is_used).tolist()}
+        sheet, inside = self.sheet, [j for name, j in used.items() if name not in categories]
+        numbers = sheet.numbers(inside, self.part, is_small=True) if inside else np.zeros((sheet.n_rows, 0))
+        cells = {j: sheet.labels(j) for name, j in used.items() if name in categories}
+        frame = sheet.frame(list(used.values()), numbers, cells)
+        absent = {name: categories[name][0] if name in categories else 0.0 for name in self.names if name not in used}
+        return frame.assign(**absent)[list(self.names)]
 
 
 def _check_missing(sheet: Sheet, missing: Sequence[str], names: Sequence[str], needed: Collection[str] | None) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import difflib
+import glob
+import shlex
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,13 +19,15 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from .._checks import IMPUTE, sparse_array
 from .._text import listed
 from ..designs import open_matrix
-from ..designs.disk import open_storage
+from ..designs.disk import natural_order, open_storage
 from ..designs.disk.base import INSIDE
 from ..designs.disk.formats import read_archive
+from ..designs.disk.matrix_folder import INDEX, SAMPLES, MatrixFolder
 from ..designs.disk.memory import check_fits, check_sparse_shape, too_many_columns
-from .sheet import Sheet
-from .table import NumberedNames, TableError
-from .text_files import format_suffix, open_bytes, read_arff, read_delimited
+from .sheet import Sheet, stacked_sheets
+from .table import WORKBOOKS, Dialect, NumberedNames, TableError
+from .text_files import USUAL, format_suffix, open_bytes, read_arff, read_delimited
+from .workbooks import read_workbook
 
 # Bytes of a cell of a table in memory, as numbers have.
 _CELL_BYTES = 8
@@ -35,6 +40,7 @@ def read_sheet(
     transpose: bool = False,
     text_columns: Collection[str | None] = (),
     first_index: int | None = None,
+    dialect: Dialect = USUAL,
 ) -> Sheet:
     """Read a file.
 
@@ -51,6 +57,8 @@ def read_sheet(
         Columns of a text file that are no numbers even if they look like them.
     first_index : int, default=None
         Number of the first column in a LIBSVM file; found out by default.
+    dialect : Dialect
+        How cells of text files and workbooks are written.
 
     Returns
     -------
@@ -63,9 +71,11 @@ def read_sheet(
         If the file cannot be read; the message says where and what to do.
     """
     path = Path(path)
-    form = _format(path, format)
+    form = FORMATS[format_name(path, format)]
+    if form.options == _TEXT:
+        _check_memory(path, "its text", path.stat().st_size)
     try:
-        sheet = form.read(path, text_columns=text_columns, first_index=first_index)
+        sheet = form.read(path, text_columns=text_columns, first_index=first_index, dialect=dialect)
     except (TableError, MemoryError):
         raise
     except Exception as error:  # libraries raise anything on a broken file; the cause stays attached
@@ -82,26 +92,86 @@ def read_sheet(
     return sheet.transposed() if transpose else sheet
 
 
-def _format(path: Path, name: str | None) -> Format:
+def format_name(path: Path, name: str | None) -> str:
     """The format of a file that can be read: the one that is named, or that of its suffix."""
-    place = Path(str(path).partition(INSIDE)[0])  # behind the mark is the name of an array inside of it
-    if not path.exists() and (format_suffix(place) in _MATRICES or place.is_dir()):
+    place = Path(str(path).partition(INSIDE)[0])  # behind the mark is the name of an array or sheet inside of it
+    if not path.exists() and (format_suffix(place) in (*_MATRICES, *WORKBOOKS) or place.is_dir()):
         path = place
     if name is not None and name not in FORMATS:
         raise TableError(f"format must be one of {', '.join(FORMATS)}; got {name!r}.")
     if not path.exists():
-        raise TableError(f"{path} does not exist. Check the path.")
+        raise TableError(f"{path} does not exist. Check the path.{_likely(path)}")
     suffix = format_suffix(path)
     if name is None:
         name = "large" if path.is_dir() else _FORMAT_OF.get(suffix)
     if name is None:
-        remedy = f"Known are {', '.join(_FORMAT_OF)}; or give the format with --format."
-        raise TableError(f"{path}: the suffix {suffix!r} says no format. {remedy}")
+        known = f"Known are {', '.join(_FORMAT_OF)}; or give the format with --format."
+        remedy = next((words for words, suffixes in _SAVED_BY.items() if suffix in suffixes), known)
+        raise TableError(f"{path}: the suffix {suffix!r} says no format that can be read. {remedy}")
     if path.is_dir() and name != "large":
         raise TableError(f"{path} is a folder, not a {FORMATS[name].name}. Give a file.")
     if not (path.is_file() or path.is_dir()):  # it could be read once only, or never end
         raise TableError(f"{path} is no file but a pipe or a device. Save the data to a file, and give that.")
-    return FORMATS[name]
+    return name
+
+
+def find_files(given: Iterable[str | Path]) -> list[Path]:
+    """Files by name or pattern (``part-*.csv``), those of a pattern in the natural order of their names.
+
+    What exists is what it is called, whatever else its name could mean.
+    """
+    found: list[Path] = []
+    for text in map(str, given):
+        is_pattern = any(mark in text for mark in "*?[") and not Path(text).exists()
+        matches = sorted(map(Path, glob.glob(text)), key=natural_order) if is_pattern else [Path(text)]
+        if not matches:
+            raise TableError(f"no file matches {text!r}. Check the pattern, and whether files end as it does.")
+        found += [path for path in matches if path not in found]
+    return found
+
+
+def read_sheets(paths: Sequence[Path], **options: Any) -> Sheet:
+    """The sheet of one file, or of the rows of several below each other; options as for :func:`read_sheet`."""
+    if len(paths) == 1:
+        return read_sheet(paths[0], **options)
+    if options.get("transpose"):
+        raise TableError(f"--transpose is for one file, and {len(paths)} are given. Give one.")
+    sheets = [read_sheet(path, **options) for path in paths]
+    for sheet in sheets:
+        if sheet.X is not None:
+            known = "CSV, TSV, Parquet and Excel files"
+            remedy = "Of matrices, give the folder with all blocks."
+            raise TableError(f"{sheet.source}: several files are read only if they are {known}. {remedy}")
+    return stacked_sheets(sheets)
+
+
+def check_dialect(dialect: Dialect, paths: Iterable[Path], format: str | None) -> None:
+    """Refuse what was said about cells and means nothing in any of the files; the format is that of the first."""
+    forms = [FORMATS[format_name(path, None if k else format)] for k, path in enumerate(paths)]
+    known = {name for form in forms for name in form.options}
+    for name, value in vars(dialect).items():
+        if value != getattr(USUAL, name) and name not in known:
+            option = "--no-header" if name == "header" else f"--{name}"
+            kinds = "Excel workbooks" if name == "sheet" else "text files"
+            raise TableError(f"{option} is for {kinds}, and the data are a {forms[0].name}. Leave it out.")
+
+
+def _likely(path: Path) -> str:
+    """A file beside that was perhaps meant."""
+    folder = path.parent
+    names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
+    return f" Did you mean {folder / close[0]}?" if close else ""
+
+
+def _check_memory(path: Path, what: str, n_bytes: int) -> None:
+    """Refuse what this process has no memory for, with the command that streams it to the disk."""
+    try:
+        check_fits(what, n_bytes)
+    except ValueError as error:
+        folder = shlex.quote(path.name.partition(".")[0] or "matrix")
+        command = f"groupowl convert {shlex.quote(str(path))} --targets COLUMNS --out {folder}"
+        raise TableError(f"{path}: {error} Write it as a matrix on disk, and use that: {command}") from error
 
 
 # Parquet ------------------------------------------------------------------------------------------------
@@ -115,7 +185,7 @@ def _read_parquet(path: Path, **unused: Any) -> Sheet:
     # Arrow's dataset reader may still be busy with a file of Python in other threads when it returns, and crash then.
     with parquet.ParquetFile(path, pre_buffer=False) as file:
         shape = (file.metadata.num_rows, file.metadata.num_columns)
-        check_fits(f"a table of shape {shape}", _CELL_BYTES * shape[0] * shape[1])
+        _check_memory(path, f"a table of shape {shape}", _CELL_BYTES * shape[0] * shape[1])
         table = file.read()
     frame = table.schema.pandas_metadata or {}
     stored = [name for name in frame.get("index_columns", []) if isinstance(name, str) and name in table.column_names]
@@ -277,7 +347,10 @@ def _read_svm(path: Path, *, first_index: int | None, **unused: Any) -> Sheet:
 
 
 def _read_large(path: Path, **unused: Any) -> Sheet:
-    """A matrix that stays on disk, opened by :func:`groupowl.designs.open_matrix`; targets are in another file."""
+    """A matrix that stays on disk, opened by :func:`groupowl.designs.open_matrix`.
+
+    Targets are in another file, or beside the matrix in a folder that ``groupowl convert`` has made.
+    """
     try:
         storage = open_storage(path)
         design: Any = open_matrix(storage)
@@ -287,29 +360,73 @@ def _read_large(path: Path, **unused: Any) -> Sheet:
             raise TableError(str(error)) from error
         X = storage.read_rows(slice(0, storage.shape[0]))  # columns that are not used may have gaps
     names = NumberedNames("x", 1, X.shape[1]) if storage.feature_names is None else map(str, storage.feature_names)
-    return _sheet(path, names, X, {}, ())
+    record = MatrixFolder.read(path)
+    sheet = _sheet(path, names, X, {}, ())
+    return sheet if record is None or not (path / SAMPLES).exists() else _with_samples(sheet, path, record)
+
+
+def _with_samples(sheet: Sheet, folder: Path, record: MatrixFolder) -> Sheet:
+    """The sheet of a matrix with the columns that a folder has beside it."""
+    beside = _read_parquet(folder / SAMPLES)
+    if beside.n_rows != sheet.n_rows:
+        found = f"{sheet.n_rows} rows, but {SAMPLES} beside it has {beside.n_rows}"
+        raise TableError(f"{folder}: the matrix has {found}. Make the folder again with groupowl convert.")
+    places = [j for j, name in enumerate(beside.names) if name != INDEX]
+    names = replace(sheet.names, others=(*sheet.names.others, *(beside.names[j] for j in places)))
+    columns = {len(sheet.names) + k: beside.columns[j] for k, j in enumerate(places)}
+    index = beside.ids(beside.names.index(INDEX)) if INDEX in beside.names else None
+    targets = tuple(names.index(name) for name in record.targets)
+    return replace(sheet, names=names, columns=columns, index=index, suggested_targets=targets)
 
 
 # All formats --------------------------------------------------------------------------------------------
 
 
 _MATRICES = (".npy", ".h5", ".hdf5", ".zarr")
+_TEXT = ("sep", "decimal", "thousands", "encoding", "na", "header")
+_SHEET = ("decimal", "thousands", "na", "header", "sheet")
 _read_tsv = partial(read_delimited, delimiter="\t")
 
 
+# What to do about files of other programs.
+_SAVED_BY = {
+    "Save it as .xlsx or CSV.": (".xls", ".ods", ".numbers"),
+    "In Python, pandas reads it, and to_parquet saves it as Parquet.": (
+        ".sav",
+        ".dta",
+        ".sas7bdat",
+        ".feather",
+        ".json",
+    ),
+    "In R, write.csv(data, 'data.csv', row.names = FALSE) saves it as CSV.": (".rds", ".rdata", ".rda"),
+    "Unpack it first.": (".zip", ".xz", ".zst", ".tar", ".7z"),
+}
+
+
 class Format(NamedTuple):
-    """A file format: its name, what a file of it must hold, its suffixes, and the function that reads it."""
+    """A file format: its name, what a file of it must hold, its suffixes, the function that reads it, its options."""
 
     name: str
     expected: str
     suffixes: tuple[str, ...]
     read: Callable[..., Sheet]
+    #: Fields of the dialect that mean something in it.
+    options: tuple[str, ...] = ()
 
 
 #: Formats by the name that ``--format`` takes.
 FORMATS: dict[str, Format] = {
-    "csv": Format("CSV file", "column names in the first line, then a line per sample", (".csv",), read_delimited),
-    "tsv": Format("TSV file", "column names in the first line, cells between tabs", (".tsv", ".tab"), _read_tsv),
+    "csv": Format(
+        "CSV file",
+        "column names in the first line, then a line per sample",
+        (".csv", ".txt", ".dat", ".data"),
+        read_delimited,
+        _TEXT,
+    ),
+    "tsv": Format("TSV file", "column names in the first line, cells between tabs", (".tsv", ".tab"), _read_tsv, _TEXT),
+    "excel": Format(
+        "workbook of Excel", "column names in the first row, then a row per sample", WORKBOOKS, read_workbook, _SHEET
+    ),
     "parquet": Format("Parquet file", "a column per feature", (".parquet", ".pq"), _read_parquet),
     "npz": Format("NumPy archive", "X, or data, indices, indptr, shape; and y or Y", (".npz",), _read_npz),
     "libsvm": Format("LIBSVM file", "lines 'label index:value ...'", (".libsvm", ".svm", ".svmlight"), _read_svm),

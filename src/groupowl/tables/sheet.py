@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import numbers
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,13 +23,25 @@ import scipy.sparse as sp
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
-from .table import NumberedNames, TableError
+from .table import Dialect, NumberedNames, TableError
 
 Positions = Sequence[int] | IndexArray
 
 _NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|0x[\da-f]+|inf(inity)?|nan)\s*", re.ASCII | re.IGNORECASE)
 _POSITION = re.compile(r"[+-]?\d+")
 _SPELLING = "Numbers have a decimal point, a plain minus and nothing between thousands. "
+_DATE = r"\d{4}-\d\d?-\d\d?.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
+_GAP = r"\.|[-*/]+|n\.?[ad]\.?|none|nil|missing|unknown|not available"
+# Cells that are numbers, or gaps, to somebody else, and what to do about them.
+_SPELLINGS = {
+    _GAP: "Use --na {cell} if that is a missing value. ",
+    _DATE: "Dates are no numbers: count days instead, or leave them out. ",
+    r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?": "Use --decimal , --thousands . if that is how numbers are written. ",
+    r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?": "Use --thousands , (or --decimal , if fractions follow the comma). ",
+    r"[+-]?\d*,\d+(e[+-]?\d+)?": "Use --decimal , if that is how numbers are written. ",
+    r"[+-]?\d{1,3}([\s']\d{3})+([.,]\d*)?": "Use --thousands with what stands between the digits, in quotation marks. ",
+    r"[^\w.,+-]?\s*[+-]?[\d.,]+\s*[^\w.,]?": "Write numbers without units. ",
+}
 
 
 class Part(NamedTuple):
@@ -44,9 +57,14 @@ FEATURES = Part(
     "feature",
     "Encode it as a number, use --categories if it has levels, --id-column if it names the samples, or leave columns "
     "out with --drop.",
-    "Fill them in, remove those samples, or leave columns out with --drop.",
+    "Use --missing mean or median to fill them in, --missing drop to leave those samples out, or --drop to leave "
+    "columns out.",
 )
-NEW_FEATURES = Part("feature", "Encode it as a number.", "Fill them in, or remove those samples.")
+NEW_FEATURES = Part(
+    "feature",
+    "Encode it as a number.",
+    "Use --missing drop to leave those samples out, or fit the model with --missing mean or median.",
+)
 TARGETS = Part(
     "target",
     "Correct it; if it is a class, use --task classification, and no other target in --targets.",
@@ -56,7 +74,12 @@ TARGETS = Part(
 CLASSES = Part(
     "target", "", "A sample without a class says nothing: remove those samples, or quote a label that looks like a gap."
 )
-CATEGORIES = Part("category", "", "Remove those samples, or give what is missing a level of its own.")
+CATEGORIES = Part(
+    "category",
+    "",
+    "Use --missing drop to leave those samples out, --missing mean or median to give them the most frequent level, or "
+    "give what is missing a level of its own.",
+)
 GROUPS = Part("--groups", "", "Give every sample a group.")
 STRATA = Part("--strata", "", "Give every sample a stratum.")
 OFFSETS = Part("offset", "Offsets are numbers.", "Every sample needs an offset; 0 adds nothing.")
@@ -89,7 +112,9 @@ class Sheet:
     zeros_left_out : bool
         Whether columns of zeros at the end may be missing from the file.
     separator : str or None
-        What stands between the cells of a text, whose first line has the names.
+        What stands between the cells of a text.
+    dialect : Dialect
+        How numbers are written in columns of text.
     is_transposed : bool
         Whether rows of the sheet are columns of the file.
     notes : tuple of str
@@ -105,6 +130,7 @@ class Sheet:
     categorical: frozenset[int] = frozenset()
     zeros_left_out: bool = False
     separator: str | None = None
+    dialect: Dialect = field(default_factory=Dialect)
     is_transposed: bool = False
     notes: tuple[str, ...] = ()
 
@@ -114,7 +140,9 @@ class Sheet:
         twice = sorted(name for name, count in counts.items() if count > 1 or names.find(name) < names.n_numbered)
         if twice:
             repeated = f"{counted(len(twice), f'{what} name')} more than once: {listed(twice)}"
-            raise TableError(f"{self.source} has {repeated}. Give every one a name of its own.")
+            is_sample = self.separator is not None and all(map(is_number, twice))
+            hint = " Use --no-header if the first line is a sample." if is_sample else ""
+            raise TableError(f"{self.source} has {repeated}. Give every one a name of its own.{hint}")
         if "" in counts:
             raise TableError(f"{self.source}: {what} {names.index('') + 1} has no name. Give it one.")
 
@@ -144,8 +172,11 @@ class Sheet:
         width = 0 if self.X is None else self.X.shape[1]
         is_inside = wanted < width
         inside, others = wanted[is_inside], wanted[~is_inside].tolist()
-        part = self.X
-        if getattr(part, "is_on_disk", False):  # which has no columns beside it
+        part: Any = self.X if len(inside) or not others else None
+        if getattr(part, "is_on_disk", False):
+            if others:
+                names = listed([self.names[j] for j in others])
+                raise TableError(f"{self.source}: {names} is beside the matrix on disk and cannot be a feature of it.")
             part = part.selected(inside, self.names)
         elif part is not None and not np.array_equal(inside, np.arange(width)):
             part = part[:, inside]
@@ -183,7 +214,8 @@ class Sheet:
         if self.is_transposed:
             sample = self.index[i] if self.index else i + 1
             return f"row {j + 1} (below the header, feature {self.names[j]!r}) of column {sample!r}"
-        below = "" if self.separator is None else " (below the header)"  # rows and lines have different numbers
+        has_header = self.separator is not None and self.names.n_numbered == 0
+        below = " (below the header)" if has_header else ""  # rows and lines have different numbers
         # names of rows are a column of the file too
         number = "" if self.index is not None and self.X is None else f" (column {j + 1})"
         return f"row {i + 1}{below} of column {self.names[j]!r}{number}"
@@ -210,12 +242,17 @@ class Sheet:
         samples = range(first, len(self.names))
         columns = {j: self.labels(j) if self.is_category(j) else self.matrix([j])[:, 0] for j in samples}
         cells = pandas.DataFrame(columns)
-        numbers = cells.apply(pandas.to_numeric, errors="coerce")
+        plain = cells if self.dialect.is_usual else cells.map(self._as_number)
+        numbers = plain.apply(pandas.to_numeric, errors="coerce")
         has_text = (numbers.isna() & cells.notna()).any(axis=1)
         texts = {j: pa.array([_text(_plain(cell)) for cell in cells.loc[j]]) for j in np.flatnonzero(has_text).tolist()}
         X = np.ascontiguousarray(numbers.to_numpy(np.float64).T)
         features = NumberedNames(others=names or ())
         return Sheet(self.source, features, X, texts, index=self.names[first:], is_transposed=True)
+
+    def _as_number(self, cell: Any) -> Any:
+        """A cell of text as numbers are written in Python, None if it is none in this file; others as they are."""
+        return cell if self.dialect.is_usual or not isinstance(cell, str) else self.dialect.plain(cell)
 
     # Columns as users name them -------------------------------------------------------------------------
 
@@ -259,6 +296,10 @@ class Sheet:
             return found
         close = difflib.get_close_matches(part, names.others, n=3, cutoff=0.7)  # numbers are all alike
         hint = f"Did you mean {' or '.join(repr(name) for name in close)}?" if close else f"Columns: {listed(names)}."
+        if count == 1 and self.separator is not None:
+            marks = re.findall(r"[^\w.]", names[0])
+            mark = "space" if marks[:1] == [" "] else shlex.quote(marks[0]) if marks else "MARK"
+            hint = f"It has one column, {names[0]!r}: give --sep {mark} if that is what separates its cells."
         raise TableError(f"{option}: {self.source} has no column {part!r}. {hint}")
 
     # Values as a fit needs them -------------------------------------------------------------------------
@@ -312,8 +353,11 @@ class Sheet:
         cells = {self.names[j]: pandas.Series(cells, dtype=object) for j, cells in categories.items()}
         return pandas.concat([frame, pandas.DataFrame(cells)], axis=1)[[self.names[j] for j in columns]]
 
-    def levels(self, j: int, rows: IndexArray) -> list[Any]:
-        """The level of each sample, none of them missing."""
+    def levels(self, j: int, rows: IndexArray, *, may_miss: bool = False) -> list[Any]:
+        """The level of each sample; None where it is missing and may be."""
+        if may_miss:
+            cells = self.labels(j)
+            return [cells[i] for i in rows.tolist()]
         return self._full_labels(j, CATEGORIES, rows.tolist())
 
     def _full_labels(self, j: int, part: Part, rows: Sequence[int]) -> list[Any]:
@@ -357,22 +401,21 @@ class Sheet:
         """A message about columns of text, and the first cell of them that is no number."""
         j = columns[0]
         cells = [(i, cell) for i, cell in enumerate(self.labels(j)) if cell is not None]
-        wrong = [pair for pair in cells if not is_number(pair[1])]
+        wrong = [pair for pair in cells if not is_number(self._as_number(pair[1]))]
         i, cell = (wrong or cells or [(0, None)])[0]
         shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
         kind = "which is no number" if wrong else "which is stored as text"
         more = f"; nor are cells of {listed(self.names[k] for k in columns[1:])}" if len(columns) > 1 else ""
-        hint = _SPELLING if wrong and re.match(r"\W*\d", str(cell)) else ""
+        hint = _spelling(str(cell).strip()) if wrong else ""
         return f"{self.source}: {part.name} with {shown!r} in {self.place(i, j)}, {kind}{more}. {hint}{part.encode}"
 
     def _check_values(self, columns: Positions, values: Any, part: Part) -> None:
         """Refuse empty and infinite cells, and features whose sum of squares is more than a double holds."""
-        import pyarrow as pa
-
         is_sparse = sp.issparse(values)
         cells = values.data if is_sparse else values
         if part.may_miss and np.isnan(cells).any():
-            values = cells = np.nan_to_num(cells, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            cells = np.nan_to_num(cells, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            values = sp.csr_array((cells, values.indices, values.indptr), shape=values.shape) if is_sparse else cells
         largest = float(max(-cells.min(initial=0.0), cells.max(initial=0.0)))
         bound = _LARGEST / np.sqrt(values.shape[0]) if part.name == "feature" else np.inf
         if largest < bound:
@@ -386,14 +429,51 @@ class Sheet:
             raise TableError(f"{self.source}: {what}, the squares of which overflow. Measure it in larger units.")
         shown = listed([f"{self.names[columns[k]]!r} ({counts[k]})" for k in found], quoted=False)
         where = f"{counted(int(counts.sum()), f'{kind} value')} in {counted(len(found), f'{part.name} column')}"
-        example = ""
-        columns_of_text = {} if self.separator is None else {str(j): cells for j, cells in self.columns.items()}
-        if kind == "missing" and pa.table(columns_of_text).drop_null().num_rows:  # some samples would be left
-            separator = "" if self.separator == "," else f", sep={self.separator!r}"
-            index, written = ("", ", index=False") if self.index is None else (", index_col=0", "")
-            read = f"pandas.read_csv({self.source!r}{separator}{index}, na_values='?')"  # for pandas "?" is no gap
-            example = f" In Python, {read}.dropna().to_csv('clean.csv'{written}) removes the samples."
-        raise TableError(f"{self.source} has {where}: {shown}. {part.fill}{example}")
+        raise TableError(f"{self.source} has {where}: {shown}. {part.fill}")
+
+
+def stacked_sheets(sheets: Sequence[Sheet]) -> Sheet:
+    """Rows of several sheets below each other, which have the same columns in any order."""
+    first = sheets[0]
+    source = f"{first.source} ... {sheets[-1].source} ({len(sheets)} files)"
+    columns: dict[int, list[Any]] = {j: [] for j in range(len(first.names))}
+    for sheet in sheets:
+        lacks = [name for name in first.names if name not in sheet.names]
+        has = [name for name in sheet.names if name not in first.names]
+        if lacks or has:
+            parts = [f"lacks {listed(lacks)}" if lacks else "", f"has also {listed(has)}" if has else ""]
+            remedy = "Leave it out, or give all files the same columns."
+            what = f"{sheet.source} has not the columns of {first.source}: it {' and '.join(filter(None, parts))}"
+            raise TableError(f"{what}. {remedy}")
+        for j, name in enumerate(first.names):
+            columns[j].append(sheet.columns[sheet.names.index(name)])
+    indexes = [sheet.index for sheet in sheets if sheet.index is not None]
+    return replace(
+        first,
+        source=source,
+        columns={j: _stacked(parts) for j, parts in columns.items()},
+        index=tuple(name for index in indexes for name in index) if len(indexes) == len(sheets) else None,
+        categorical=frozenset.union(*(sheet.categorical for sheet in sheets)),
+        notes=tuple(dict.fromkeys(note for sheet in sheets for note in sheet.notes)),
+    )
+
+
+def _stacked(parts: Sequence[Any]) -> Any:
+    """Pieces of a column below each other: numbers if all are, else text."""
+    import pyarrow as pa
+
+    tables = [pa.table({"": part}) for part in parts]
+    if not all(_holds_numbers(part.type) for part in parts):
+        tables = [table.cast(pa.schema({"": pa.string()})) for table in tables]
+    elif not all(pa.types.is_boolean(part.type) for part in parts):
+        tables = [table.cast(pa.schema({"": pa.float64()}), safe=False) for table in tables]
+    return pa.concat_tables(tables).column(0)
+
+
+def _spelling(cell: str) -> str:
+    """What to type for a cell that is a number to somebody else."""
+    known = [hint for pattern, hint in _SPELLINGS.items() if re.fullmatch(pattern, cell, re.IGNORECASE)]
+    return known[0].replace("{cell}", shlex.quote(cell)) if known else _SPELLING if re.match(r"\W*\d", cell) else ""
 
 
 @cache

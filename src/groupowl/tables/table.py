@@ -6,9 +6,12 @@ A million names that a file only numbers take no memory.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +20,15 @@ from .._checks import take_rows
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
+from ..designs.disk.base import INSIDE
 from ..losses import survival_targets
+from .gaps import DROP, complete_rows, filled, fills_of, gap_counts
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 TASKS = ("auto", REGRESSION, CLASSIFICATION)
+
+#: Suffixes of workbooks; ``file.xlsx::name`` is a sheet of one.
+WORKBOOKS = (".xlsx", ".xlsm")
 
 _LONGEST_NUMBER = 19  # digits that are read of a name
 
@@ -102,6 +110,74 @@ class Roles:
 
 
 @dataclass(frozen=True)
+class Dialect:
+    """How the cells of text files and workbooks are written; other formats say it themselves.
+
+    Attributes
+    ----------
+    sep : str or None
+        What stands between cells: one character, a space for any number of spaces and tabs. None is what the first
+        line has: a comma, else a semicolon, else a tab.
+    decimal : str
+        What stands before the fractions of numbers.
+    thousands : str or None
+        What may stand between the thousands of numbers; a space stands for any kind of space.
+    encoding : str or None
+        Of text; UTF-8 by default.
+    na : tuple of str
+        Cells that are missing values, beside those that always are.
+    header : bool
+        Whether the first line has the names of the columns; they are numbered otherwise.
+    sheet : str or None
+        Name or number of the sheet of a workbook; the first by default.
+    """
+
+    sep: str | None = None
+    decimal: str = "."
+    thousands: str | None = None
+    encoding: str | None = None
+    na: tuple[str, ...] = ()
+    header: bool = True
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        given = {"--sep": self.sep, "--decimal": self.decimal, "--thousands": self.thousands}
+        for (option, mark), (another, other) in combinations(given.items(), 2):
+            is_space = mark == other == " "  # in quotation marks, which keep cells together
+            if mark is not None and mark == other and not is_space:
+                raise TableError(f"{option} and {another} are both {mark!r}. Give two different characters.")
+
+    def of_file(self, path: str | Path) -> Dialect:
+        """The same for another file, which has no such sheet if it is no workbook."""
+        is_workbook = str(path).partition(INSIDE)[0].lower().endswith(WORKBOOKS)
+        return self if is_workbook else replace(self, sheet=None)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether numbers have a decimal point and nothing between thousands."""
+        return self.decimal == "." and self.thousands is None
+
+    def plain(self, cell: str) -> str | None:
+        """A number with a decimal point and nothing between thousands; None for a cell that is none here."""
+        if re.fullmatch(self.number, cell, re.ASCII) is None:
+            return None
+        found = re.sub(self.gap, "", cell) if self.thousands else cell
+        return found.strip().replace(self.decimal, ".")
+
+    @property
+    def gap(self) -> str:
+        """Regular expression of what may stand between thousands."""
+        return "[ \u00a0\u2009\u202f]" if self.thousands == " " else re.escape(self.thousands or "")
+
+    @property
+    def number(self) -> str:
+        """Regular expression of cells that are numbers."""
+        whole = rf"(?:\d{{1,3}}(?:{self.gap}\d{{3}})+|\d+)" if self.thousands else r"\d+"
+        mark = re.escape(self.decimal)
+        return rf"\s*[+-]?(?:{whole}(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?\s*"
+
+
+@dataclass(frozen=True)
 class Reading:
     """How files are read, whatever their names.
 
@@ -117,6 +193,11 @@ class Reading:
         Path of the file with the targets, if it is another one.
     first_index : int or None
         Number of the first column in a LIBSVM file.
+    dialect : Dialect
+        How cells are written.
+    missing : str or None
+        What becomes of features that are missing: "drop" leaves their samples out, "mean" and "median" fill them in.
+        They are refused by default.
     """
 
     roles: Roles = field(default_factory=Roles)
@@ -124,6 +205,8 @@ class Reading:
     transpose: bool = False
     targets_from: str | None = None
     first_index: int | None = None
+    dialect: Dialect = field(default_factory=Dialect)
+    missing: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,6 +396,25 @@ class Table:
         y = np.where(event == 1.0, time, -time)
         return replace(self, y=y, target_names=self.target_names[1::2], ignored=ignored, has_times=True)
 
+    def filled(self, how: str | None, rows: IndexArray | None = None) -> tuple[Table, list[Any] | None]:
+        """The same with means or medians of some rows for missing features, and a note; and these numbers."""
+        if how is None or how == DROP:
+            return self, None
+        fills = fills_of(self.X if rows is None else self.rows(rows).X, how)
+        counts = gap_counts(self.X)
+        if not counts.any():
+            return self, fills
+        most = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)].tolist()
+        where = listed([f"{self.feature_names[j]!r} ({counts[j]})" for j in most], quoted=False)
+        level = ", of categories with the most frequent level" if self.categories else ""
+        what = f"{counted(int(counts.sum()), 'missing value')} of features {'is' if counts.sum() == 1 else 'are'}"
+        note = f"{what} filled with the {how} of the column{level}: {where}."
+        return replace(self.with_fills(fills), notes=(*self.notes, note)), fills
+
+    def with_fills(self, fills: Sequence[Any]) -> Table:
+        """The same with these values for missing features."""
+        return replace(self, X=filled(self.X, fills))
+
     def rows(self, chosen: IndexArray) -> Table:
         """Some of the samples."""
         X = self.X.rows(chosen) if isinstance(self.X, Design) else take_rows(self.X, chosen)
@@ -341,6 +443,10 @@ class Features:
         Features that are not needed and not in the file; zeros stand in for them.
     offset : ndarray or None
         What is added to the predictor of each sample.
+    rows : ndarray of int or None
+        Rows of the file, where some are left out.
+    n_left_out : int
+        How many are.
     known : Table or None
         The samples whose targets are in the file, with these.
     known_rows : ndarray of int or None
@@ -355,9 +461,26 @@ class Features:
     id_name: str | None = None
     absent: Sequence[str] = ()
     offset: FloatArray | None = None
+    rows: IndexArray | None = None
+    n_left_out: int = 0
     known: Table | None = None
     known_rows: IndexArray | None = None
     notes: tuple[str, ...] = ()
+
+    def complete(self) -> Features:
+        """The same without samples that lack some feature."""
+        is_complete = complete_rows(self.X)
+        if is_complete.all():
+            return self
+        rows = np.flatnonzero(is_complete)
+        if len(rows) == 0:
+            raise TableError(
+                "no sample has all features that the model has selected. Fill them in, or fit it with --missing mean."
+            )
+        X = self.X.rows(rows) if isinstance(self.X, Design) else take_rows(self.X, rows)
+        ids = None if self.ids is None else tuple(self.ids[i] for i in rows)
+        offset, n_left_out = None if self.offset is None else self.offset[rows], len(is_complete) - len(rows)
+        return replace(self, X=X, ids=ids, offset=offset, rows=rows, n_left_out=n_left_out)
 
 
 # Names of columns ---------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ import gzip
 import io
 import re
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from .._text import counted, listed
 from .sheet import Sheet, is_number
-from .table import NumberedNames, TableError
+from .table import Dialect, NumberedNames, TableError
 
 #: Suffixes of compressed files, and what opens them.
 COMPRESSIONS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
@@ -34,18 +34,24 @@ EMPTY_CELLS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null"
 _FIRST_BYTES = 1 << 16
 _BLOCK_BYTES = 1 << 28  # blocks of a few rows cost more than their cells
 _LONGEST_FIELD = 1 << 27
+#: A separator that stands for any number of spaces and tabs.
+SPACES = " "
+USUAL = Dialect()
 _FRACTION = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
 
-_UNEVEN = "A title may be above the names, the file be cut off, or quotation marks be missing or not closed."
-# What files that are no tables of text begin with.
-_BEGINNINGS = {
-    "UTF-16 or UTF-32 text": (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"),
-    "compressed data (name it .gz)": (b"\x1f\x8b",),
-    "compressed data (name it .bz2)": (b"BZh",),
-    "compressed data (unpack it first)": (b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!"),
-    "a ZIP archive or a spreadsheet": (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"),
-    "binary data": (b"PAR1", b"%PDF"),
-    "a web page, XML or JSON": (b"<!doctype html", b"<html", b"<?xml", b'{"', b"[{"),
+_UNEVEN = "Remove a title above the names, complete a file that was cut off, and close quotation marks."
+_SAVE = "Save it as CSV in UTF-8, or give its format with --format."
+_WIDE = "UTF-16 or UTF-32 text"
+# What files that are no tables of text begin with, and what to do about them.
+_BEGINNINGS: dict[str, tuple[Any, ...]] = {
+    _WIDE: ("Use --encoding utf-16, or utf-32.", b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"),
+    "compressed data": ("Give it a name that ends in .gz.", b"\x1f\x8b"),
+    "compressed data of bzip2": ("Give it a name that ends in .bz2.", b"BZh"),
+    "compressed data of another kind": ("Unpack it first.", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!"),
+    "a ZIP archive or a workbook": ("Use --format excel for a workbook of Excel, or unpack it first.", b"PK\x03\x04"),
+    "a workbook of an old Excel": ("Save it as .xlsx or CSV.", b"\xd0\xcf\x11\xe0"),
+    "binary data": (_SAVE, b"PAR1", b"%PDF"),
+    "a web page, XML or JSON": (_SAVE, b"<!doctype html", b"<html", b"<?xml", b'{"', b"[{"),
 }
 
 
@@ -62,13 +68,60 @@ def open_bytes(path: Path) -> BinaryIO:
     return file
 
 
-def open_text(path: Path, *, errors: str = "strict") -> io.TextIOWrapper:
-    """The text of a file, unpacked; UTF-8, with or without a byte order mark."""
-    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", errors=errors, newline="")
+def open_text(path: Path, *, encoding: str = "utf-8-sig", errors: str = "strict") -> io.TextIOWrapper:
+    """The text of a file, unpacked; UTF-8, with or without a byte order mark, where nothing else is said."""
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, errors=errors, newline="")
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the first lines of a file of cells say.
+
+    Attributes
+    ----------
+    separator : str
+    names : sequence of str
+        Of the columns: those of the first line, or numbers.
+    n_lines : int
+        Lines that the names take.
+    fractions : list of int
+        Columns with fractions in the first row of cells.
+    row_bytes : int
+        Length of the first row of cells.
+    """
+
+    separator: str
+    names: Sequence[str]
+    n_lines: int
+    fractions: list[int]
+    row_bytes: int
+
+    @property
+    def own_names(self) -> NumberedNames:
+        """Names of the columns, without a nameless first one, which names the rows."""
+        if isinstance(self.names, NumberedNames):
+            return self.names
+        return NumberedNames(others=tuple(self.names[1:] if self.names_rows else self.names))
+
+    @property
+    def names_rows(self) -> bool:
+        """Whether the first column has no name, and so those of the rows."""
+        return self.names[0] == ""
+
+    def texts(self, given: Collection[str | None]) -> list[int]:
+        """Columns that are text whatever they look like: those named, by name or position, and names of rows."""
+        positions = set(given) - set(self.names)  # a name is a name, even of digits
+        found = [j for j, name in enumerate(self.names) if name in given or str(j + 1) in positions]
+        return [*found, 0] if self.names_rows else found
 
 
 def read_delimited(
-    path: Path, delimiter: str | None = None, *, text_columns: Collection[str | None] = (), **unused: Any
+    path: Path,
+    delimiter: str | None = None,
+    *,
+    text_columns: Collection[str | None] = (),
+    dialect: Dialect = USUAL,
+    **unused: Any,
 ) -> Sheet:
     """A sheet from a file of cells.
 
@@ -76,90 +129,215 @@ def read_delimited(
     ----------
     path : Path
     delimiter : str or None
-        What separates cells; None is a comma, or a semicolon or tab where the header has no comma.
+        What separates cells where the dialect does not say it; None is a comma, or a semicolon or tab where the first
+        line has no comma.
     text_columns : collection of str
         Columns that are text whatever they look like: ids such as 007.
+    dialect : Dialect
+        How cells are written.
     """
     import pyarrow as pa
-    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
-    _check_beginning(path)
-    try:
-        separator, names, n_lines, fractions = _first_rows(path, delimiter)
-    except UnicodeDecodeError as error:
-        raise TableError(_problem(path)) from error
-    if numbers := [name for name in names if _FRACTION.fullmatch(name)]:  # whole ones are names of nameless frames
-        what = f"the first line should hold column names, but {numbers[0]!r} is a number"
-        raise TableError(f"{path}: {what}. Put a line with names above the data.")
-    first = 1 if names[0] == "" else 0  # a nameless first column names the rows
-    numbered = {str(j + 1): name for j, name in enumerate(names)}
-    positions = set(text_columns) - set(names)  # a name is a name, even of digits
-    are_text = [number for number, name in numbered.items() if name in text_columns or number in positions]
-    texts = dict.fromkeys([*are_text, "1"] if first else are_text, pa.string())
-    read = ReadOptions(column_names=list(numbered), skip_rows=n_lines, block_size=_BLOCK_BYTES)
-    parse = ParseOptions(delimiter=separator, newlines_in_values=True)
-    convert = ConvertOptions(null_values=EMPTY_CELLS, strings_can_be_null=True, quoted_strings_can_be_null=False)
+    head = read_head(path, delimiter, dialect)
+    if head.separator == SPACES:
+        return _read_aligned(path, head, head.texts(text_columns), dialect)
+    texts = dict.fromkeys(head.texts(text_columns), pa.string())
     table = None
-    for types in (dict.fromkeys(fractions, pa.float64()) | texts, texts):
-        convert.column_types = types
+    for types in (dict.fromkeys(head.fractions, pa.float64()) | texts, texts):
         with suppress(pa.ArrowInvalid), open_bytes(path) as file:  # Arrow itself refuses padding after packed data
             is_packed = path.suffix.lower() in COMPRESSIONS
-            table = read_csv(file if is_packed else str(path), read, parse, convert)
+            table = arrow_reader("read_csv", file if is_packed else str(path), head, dialect, types, _BLOCK_BYTES)
             break  # else a column of fractions has text further down, or the file is broken
     if table is None or table.num_rows == 0 or any(map(pa.types.is_binary, set(table.schema.types))):
-        raise TableError(_problem(path, separator, len(names)))
-    index = tuple(cell or "" for cell in table.column(0).to_pylist()) if first else None
-    columns = dict(enumerate(table.columns[first:]))
-    own = NumberedNames(others=tuple(names[first:]))
-    return Sheet(str(path), own, columns=columns, index=index, separator=separator)
+        raise TableError(broken_text(path, head, dialect))
+    columns = [column if j in texts else parsed_numbers(column, dialect) for j, column in enumerate(table.columns)]
+    return _delimited_sheet(path, head, columns, dialect)
 
 
-def _check_beginning(path: Path) -> None:
+def _delimited_sheet(path: Path, head: Head, columns: Sequence[Any], dialect: Dialect) -> Sheet:
+    first, own = int(head.names_rows), head.own_names
+    index = tuple(cell or "" for cell in columns[0].to_pylist()) if first else None
+    # a separator at the end of each line makes a column without a name and without a cell
+    kept = [j for j, name in enumerate(own) if name or columns[first + j].null_count < len(columns[first + j])]
+    if len(kept) < len(own):
+        own = NumberedNames(others=tuple(own[j] for j in kept))
+    cells = {k: columns[first + j] for k, j in enumerate(kept)}
+    notes = (f"The first line of {path} is taken for names; use --no-header if it is a sample.",)
+    return Sheet(
+        str(path),
+        own,
+        columns=cells,
+        index=index,
+        separator=head.separator,
+        dialect=dialect,
+        notes=notes if _may_be_sample(own) else (),
+    )
+
+
+def _may_be_sample(names: NumberedNames) -> bool:
+    """Whether names are numbers that do not count columns."""
+    given = names.others
+    if len(given) < 2 or not all(name.isdecimal() for name in given):
+        return False
+    return given not in [tuple(str(start + j) for j in range(len(given))) for start in (0, 1)]
+
+
+def arrow_reader(
+    function: str, file: Any, head: Head, dialect: Dialect, types: Mapping[int, Any], block_bytes: int
+) -> Any:
+    """What a function of ``pyarrow.csv``, ``read_csv`` or ``open_csv``, makes of a file; types by column."""
+    from pyarrow import csv as arrow_csv
+
+    read = arrow_csv.ReadOptions(
+        column_names=[str(j) for j in range(len(head.names))],
+        skip_rows=head.n_lines,
+        block_size=block_bytes,
+        encoding=dialect.encoding or "utf8",
+    )
+    parse = arrow_csv.ParseOptions(delimiter=head.separator, newlines_in_values=True)
+    convert = arrow_csv.ConvertOptions(
+        null_values=[*EMPTY_CELLS, *dialect.na],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        decimal_point=dialect.decimal,
+        column_types={str(j): kind for j, kind in types.items()},
+    )
+    return getattr(arrow_csv, function)(file, read, parse, convert)
+
+
+def parsed_numbers(column: Any, dialect: Dialect) -> Any:
+    """A column of text as numbers, if all its cells are numbers in the dialect; any other as it is."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if dialect.is_usual or not pa.types.is_string(column.type):
+        return column
+    are_numbers = compute.match_substring_regex(column, f"^(?:{dialect.number})$")
+    if not compute.all(are_numbers, min_count=0).as_py():
+        return column
+    if dialect.thousands is not None:
+        column = compute.replace_substring_regex(column, dialect.gap, "")
+    pointed = compute.replace_substring(compute.utf8_trim_whitespace(column), dialect.decimal, ".")
+    return pointed.cast("float64")
+
+
+def _read_aligned(path: Path, head: Head, texts: list[int], dialect: Dialect) -> Sheet:
+    """A file whose cells have any number of spaces between them; pandas knows such files, pyarrow does not."""
+    import pandas
+    import pyarrow as pa
+
+    with open_bytes(path) as file:
+        frame = pandas.read_csv(
+            file,
+            sep=r"\s+",
+            header=None,
+            skiprows=head.n_lines,
+            na_values=[*EMPTY_CELLS, *dialect.na],
+            keep_default_na=False,
+            dtype=dict.fromkeys(texts, str),
+            decimal=dialect.decimal,
+            thousands=dialect.thousands,
+            encoding=dialect.encoding or "utf-8-sig",
+            low_memory=False,
+        )
+    if isinstance(head.names, NumberedNames):
+        head = replace(head, names=NumberedNames(head.names.stem, 1, frame.shape[1]))
+    if frame.shape[1] != len(head.names):
+        found = f"{counted(frame.shape[1], 'cell')}, but the header has {counted(len(head.names), 'name')}"
+        raise TableError(f"{path}: row 1 below the header has {found}. {_UNEVEN}")
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    return _delimited_sheet(path, head, table.columns, dialect)
+
+
+def read_head(path: Path, delimiter: str | None, dialect: Dialect) -> Head:
+    """The separator of a file, and its names; refuses files that are no text, by their first bytes."""
+    _check_beginning(path, dialect)
+    try:
+        head = _first_rows(path, delimiter, dialect)
+    except UnicodeError as error:
+        raise TableError(broken_text(path, None, dialect)) from error
+    if dialect.header and (numbers := [name for name in head.names if _FRACTION.fullmatch(name)]):
+        # whole ones are names of nameless frames
+        what = f"the first line should hold column names, but {numbers[0]!r} is a number"
+        raise TableError(f"{path}: {what}. Use --no-header if it has none, or put a line with names above the data.")
+    return head
+
+
+def _check_beginning(path: Path, dialect: Dialect) -> None:
     """Refuse files that are no text, by their first bytes."""
     with open_bytes(path) as file:
-        head = file.read(_FIRST_BYTES)
-    if not head.removeprefix(codecs.BOM_UTF8).strip():
+        beginning = file.read(_FIRST_BYTES)
+    if not beginning.removeprefix(codecs.BOM_UTF8).strip():
         raise TableError(f"{path} is empty. Give a file with column names in its first line and samples below.")
-    starts = head, head.lstrip().lower()
-    kinds = [kind for kind, marks in _BEGINNINGS.items() if any(start.startswith(marks) for start in starts)]
-    if b"\0" in head:
-        kinds.append("binary data, or text in UTF-16 or UTF-32")
-    if kinds:
-        remedy = "Save it as CSV in UTF-8, or give its format with --format."
-        raise TableError(f"{path} is {kinds[0]}, not UTF-8 text with cells between separators. {remedy}")
+    starts = beginning, beginning.lstrip().lower()
+    found = [kind for kind in _BEGINNINGS if any(start.startswith(_BEGINNINGS[kind][1:]) for start in starts)]
+    if b"\0" in beginning:
+        found.append("binary data, or text in UTF-16 or UTF-32")
+    if found and not (dialect.encoding and "UTF-16" in found[0]):
+        remedy = _BEGINNINGS.get(found[0], _BEGINNINGS[_WIDE])[0]
+        raise TableError(f"{path} is {found[0]}, not UTF-8 text with cells between separators. {remedy}")
 
 
-def _first_rows(path: Path, delimiter: str | None) -> tuple[str, list[str], int, list[str]]:
-    """The separator, the names, the number of lines they take, and columns with fractions in the first row."""
+def _first_rows(path: Path, delimiter: str | None, dialect: Dialect) -> Head:
     csv.field_size_limit(_LONGEST_FIELD)
-    with open_text(path) as file:
+    likely = ";\t," if dialect.decimal == "," else ",;\t"
+    fraction = re.compile(_FRACTION.pattern.replace(r"\.", re.escape(dialect.decimal)))
+    with open_text(path, encoding=dialect.encoding or "utf-8-sig") as file:
         line = next((line for line in file if line.strip()), "")
-        separator = delimiter or next((mark for mark in ",;\t" if mark in line), ",")
+        separator = dialect.sep or delimiter or next((mark for mark in likely if mark in line), likely[0])
         file.seek(0)
-        reader = csv.reader(file, delimiter=separator)
-        names = [name.strip() for name in next(filter(None, reader))]
+        if separator == SPACES:
+            lines = (" ".join(line.split()) for line in file)
+            reader = csv.reader(lines, delimiter=separator)
+        else:
+            reader = csv.reader(file, delimiter=separator)
+        names: Sequence[str] = [name.strip() for name in next(filter(None, reader))]
         n_lines = reader.line_num
-        row = next(filter(None, reader), [])[: len(names)]
-    return separator, names, n_lines, [str(j) for j, cell in enumerate(row, start=1) if _FRACTION.fullmatch(cell)]
+        if not dialect.header:
+            row, n_lines, names = names, 0, NumberedNames("x", 1, len(names))
+        else:
+            row = next(filter(None, reader), [])
+            if separator == SPACES and len(row) == len(names) + 1:  # R writes no name above the names of rows
+                names = ["", *names]
+    fractions = [j for j, cell in enumerate(row[: len(names)]) if fraction.fullmatch(cell)]
+    return Head(separator, names, n_lines, fractions, sum(len(cell.encode()) + 1 for cell in row))
 
 
-def _problem(path: Path, separator: str = ",", n_columns: int = 0) -> str:
-    """Why a file could not be read: a byte that is not UTF-8, or its first row with too few or too many cells."""
-    with open_bytes(path) as binary:  # decoders read ahead, and do not know the line
-        for number, line in enumerate(binary, start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                byte = line[error.start]
-                return f"{path} is not UTF-8 text: byte 0x{byte:02x} in line {number}. Save it as UTF-8."
-    with open_text(path) as file:
-        for number, row in enumerate(filter(None, csv.reader(file, delimiter=separator))):
+def broken_text(path: Path, head: Head | None, dialect: Dialect) -> str:
+    """Why a file could not be read: a byte that is no text, or its first row with too few or too many cells."""
+    encoding = dialect.encoding or "utf-8"
+    if dialect.encoding is None:
+        with open_bytes(path) as binary:  # decoders read ahead, and do not know the line
+            for number, line in enumerate(binary, start=1):
+                try:
+                    line.decode(encoding)
+                except UnicodeDecodeError as error:
+                    byte = line[error.start]
+                    what = f"{path} is not UTF-8 text: byte 0x{byte:02x} in line {number}"
+                    remedy = "Use --encoding cp1252 for a file of Windows in western Europe, or save it as UTF-8."
+                    return f"{what}. {remedy}"
+    if head is None:
+        return f"{path} is not text in {encoding}. Give its --encoding, such as utf-8, cp1252 or utf-16."
+    n_columns, number = len(head.names), 0
+    above, below = ("header", " below the header") if dialect.header else ("first row", "")
+    words = counted(n_columns, "name" if dialect.header else "cell")
+    with open_text(path, encoding=encoding, errors="replace") as file:
+        for number, row in enumerate(filter(None, csv.reader(file, delimiter=head.separator)), not dialect.header):
             if len(row) != n_columns:
-                found = f"{counted(len(row), 'cell')}, but the header has {counted(n_columns, 'name')}"
-                return f"{path}: row {number} below the header has {found}. {_UNEVEN}"
+                found = f"{counted(len(row), 'cell')}, but the {above} has {words}"
+                marks = f"Cells are separated by {head.separator!r}: give --sep where that is wrong."
+                return f"{path}: row {number}{below} has {found}. {_UNEVEN} {marks}"
     if number == 0:
         return f"{path} has no rows below its header, or a quotation mark that is never closed. Give it samples."
-    return f"{path} cannot be read as text with cells separated by {separator!r}. Check quotation marks and the format."
+    what = f"{path} cannot be read as text with cells separated by {head.separator!r}"
+    return f"{what}. Check quotation marks, and give --sep or --format where that is not what separates them."
+
+
+def find_cell(path: Path, head: Head, j: int, cell: str, dialect: Dialect) -> int:
+    """The first row below the names that has a cell in a column."""
+    with open_text(path, encoding=dialect.encoding or "utf-8-sig", errors="replace") as file:
+        rows = enumerate(filter(None, csv.reader(file, delimiter=head.separator)), int(not dialect.header))
+        return next((i for i, row in rows if row[j : j + 1] == [cell]), 0)
 
 
 # ARFF files ---------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import getitem
@@ -18,6 +19,7 @@ from uuid import uuid4
 import numpy as np
 
 from ..._checks import rectangular_array, refuse_mask
+from ..._progress import current_line
 from ..._typing import FloatArray
 from ..base import Sum, is_dask
 
@@ -30,6 +32,8 @@ _PATIENCE_KEY = "groupowl.worker-timeout"
 _LOOK_EVERY = 1.0
 # Seconds for the way of a result to this process; its worker may be lost meanwhile.
 _FETCH_WITHIN = 600.0
+# States of tasks that are not done.
+_NOT_DONE = ("waiting", "queued", "no-worker", "processing")
 # Errors that Dask raises when it has lost a cluster, or gives up on one.
 _LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "KilledWorker", "ClosedClientError")
 
@@ -260,14 +264,15 @@ def _computed(graph: dict[Any, Any], keep: list[list[Any]], wanted: Any) -> tupl
     import dask.array as da
     from dask.delayed import Delayed
 
+    progress = PassProgress(graph)
     arrays = [da.Array(graph, keys[0][0], ((np.nan,) * len(keys), (np.nan,)), dtype=np.float64) for keys in keep]
     value = Delayed(wanted, graph)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), progress:
             warnings.filterwarnings("ignore", message="Sending large graph")  # targets as users gave them
             if arrays:
                 *arrays, value = dask.persist(*arrays, value, optimize_graph=False)
-            return [dict(array.dask) for array in arrays], computed(value)
+            return [dict(array.dask) for array in arrays], computed(value, progress.look)
     except Exception as error:  # those of a lost cluster have no common class; all others go on as they are
         kind = type(error)
         futures = [node for node in graph.values() if hasattr(node, "client") and hasattr(node, "status")]
@@ -282,8 +287,11 @@ def _computed(graph: dict[Any, Any], keep: list[list[Any]], wanted: Any) -> tupl
         raise ConnectionError(f"{what}. Start another one and continue from the last coefficients: {how}.") from error
 
 
-def computed(collection: Any) -> Any:
-    """The value of a collection; a cluster that is left without workers ends in an error, not in waiting."""
+def computed(collection: Any, look: Callable[[Any], None] | None = None) -> Any:
+    """The value of a collection; a cluster that is left without workers ends in an error, not in waiting.
+
+    While a cluster computes, ``look`` gets its client now and then.
+    """
     import dask
 
     client = _client()
@@ -293,7 +301,7 @@ def computed(collection: Any) -> Any:
 
     future = client.compute(collection)
     try:
-        _watch(client, lambda seconds: wait(future, timeout=seconds), future.done)
+        _watch(client, lambda seconds: wait(future, timeout=seconds), future.done, look)
         return future.result(timeout=_FETCH_WITHIN)
     finally:
         future.release()  # now, not when Python finds that nobody has it
@@ -318,7 +326,12 @@ def _client() -> Any:
     return owner if type(owner).__module__.startswith("distributed.") else None
 
 
-def _watch(client: Any, wait: Callable[[float], Any], is_done: Callable[[], bool]) -> None:
+def _watch(
+    client: Any,
+    wait: Callable[[float], Any],
+    is_done: Callable[[], bool],
+    look: Callable[[Any], None] | None = None,
+) -> None:
     """Wait until something is done, for as long as there are workers and some time longer."""
     import dask
     from dask.utils import parse_timedelta
@@ -336,9 +349,62 @@ def _watch(client: Any, wait: Callable[[float], Any], is_done: Callable[[], bool
         try:
             wait(max(min(_LOOK_EVERY, patience), 1e-3))
         except TimeoutError:
+            if look is not None:
+                look(client)
             if _has_workers(client):
                 last_seen = time.monotonic()
             elif time.monotonic() - last_seen >= patience:
                 what = f"the Dask cluster {client.scheduler.address} has 0 workers, and none came within {patience:g}"
                 setting = f"dask.config.set({{{_PATIENCE_KEY!r}: '30 minutes'}})"
                 raise TimeoutError(f"{what} seconds. Start workers; or wait longer for them: {setting}.") from None
+
+
+# Progress -----------------------------------------------------------------------------------------------
+
+
+class PassProgress:
+    """Tells the line of progress, where there is one, how many blocks of a task graph have been visited.
+
+    A context in which a scheduler of this process tells of every task; of those of a cluster, :meth:`look` asks.
+    """
+
+    def __init__(self, graph: Mapping[Any, Any]) -> None:
+        self.line, self.visits, self.n_done = current_line(), [], 0
+        if self.line is not None:
+            self.visits = [key for key in graph if isinstance(key, tuple) and str(key[0]).startswith("visit-")]
+        self._context: Any = nullcontext()
+        if self.visits:
+            from dask.callbacks import Callback
+
+            self._context = Callback(posttask=self._count)
+
+    def __enter__(self) -> None:
+        self._context.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._context.__exit__(*error)
+        if self.line is not None:
+            self.line.show_pass(None)
+
+    def _count(self, key: Any, *_: Any) -> None:
+        if isinstance(key, tuple) and key[0] == self.visits[0][0]:
+            self._show(self.n_done + 1)
+
+    def look(self, client: Any) -> None:
+        """Ask the scheduler of a cluster."""
+        if self.visits:
+            with suppress(Exception):  # nobody should lose a fit because a scheduler does not answer this
+                n_waiting = client.run_on_scheduler(_n_waiting, group=self.visits[0][0])
+                if n_waiting is not None:
+                    self._show(len(self.visits) - n_waiting)
+
+    def _show(self, n_done: int) -> None:
+        assert self.line is not None
+        self.n_done = n_done
+        self.line.show_pass(n_done / len(self.visits))
+
+
+def _n_waiting(group: str, dask_scheduler: Any = None) -> int | None:
+    """Tasks of a group that are not done, as the scheduler knows them; None where it does not know the group."""
+    found = dask_scheduler.task_groups.get(group)
+    return None if found is None else sum(found.states[state] for state in _NOT_DONE if state in found.states)

@@ -11,6 +11,7 @@ import numpy as np
 
 from .base import INSIDE, RowBlocks, Storage
 from .formats import NpzFile, ParquetTable, open_hdf5_dataset, open_inside, open_memmap, open_npy, open_zarr_array
+from .matrix_folder import MatrixFolder
 
 #: Files that hold one matrix, alone or as a block of rows in a folder.
 _BLOCKS = {".npy": open_npy, ".npz": NpzFile, ".parquet": ParquetTable}
@@ -56,7 +57,7 @@ def _open_path(text: str) -> Storage:
         raise ValueError(f"{text!r} names an array inside a file, which only HDF5 files and Zarr stores have.")
     files = [path]
     if path.is_dir():  # all its files; names with . or _ in front are left
-        files = sorted((file for file in path.iterdir() if file.name[0] not in "._"), key=_natural_order)
+        files = sorted((file for file in path.iterdir() if file.name[0] not in "._"), key=natural_order)
     known = ", ".join(_BLOCKS)
     if not files:
         raise ValueError(f"{path} is an empty folder: it must hold blocks of rows ({known}).")
@@ -65,9 +66,12 @@ def _open_path(text: str) -> Storage:
             others = "Move it elsewhere." if path.is_dir() else f"Or give {', '.join(_HDF5)}, .zarr or a folder."
             raise ValueError(f"{file} is no matrix or block of rows: their files end in {known}. {others}")
     parts = [_BLOCKS[file.suffix.lower()](file) for file in files]
-    return RowBlocks(str(path), parts) if path.is_dir() else parts[0]
+    if not path.is_dir():
+        return parts[0]
+    known_names = MatrixFolder.read(path)
+    return RowBlocks(str(path), parts, None if known_names is None else known_names.columns)
 
 
-def _natural_order(file: Path) -> list[tuple[int, str]]:
+def natural_order(file: Path) -> list[tuple[int, str]]:
     """2 before 10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", file.name)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._checks import REAL_KINDS, check_data_shape
-from ..._typing import IndexArray
+from ..._progress import follow_pass
+from ..._typing import FloatArray, IndexArray
 from ..base import PassCounter
+from ..factors import is_sparse
 from .memory import too_many_columns
 
 #: Separates the path of a file from the name of an array inside.
@@ -189,12 +191,24 @@ class Storage:
 
     def read_columns(self, columns: IndexArray, max_bytes: int) -> Any:
         """Some columns of all rows: an array stored by columns, or a CSR array."""
+        blocks = followed(self, self.blocks(max_bytes, columns), len(columns))
         if self.is_sparse:
-            return stacked([block.matrix for block in self.blocks(max_bytes, columns)])
+            return stacked([block.matrix for block in blocks])
         At = np.empty((len(columns), self.shape[0]), dtype=self.dtype)
-        for rows, part, matrix in self.blocks(max_bytes, columns):
+        for rows, part, matrix in blocks:
             At[part, rows] = matrix.T
         return At.T
+
+
+def followed(storage: Storage, blocks: Iterable[Block], n_columns: int) -> Iterable[Block]:
+    """Blocks of so many columns of a storage; progress says which share of them has been read."""
+    n_entries = max(storage.shape[0] * n_columns, 1)
+
+    def share(block: Block) -> float:
+        rows, columns = block.rows, block.columns
+        return (rows.stop - rows.start) * (columns.stop - columns.start) / n_entries
+
+    return follow_pass(blocks, share)
 
 
 class ChosenRows(Storage):
@@ -220,18 +234,63 @@ class ChosenRows(Storage):
         return self.base.place(slice(int(chosen.min()), int(chosen.max()) + 1))
 
 
+class FilledStorage(Storage):
+    """Another storage with a number for each column in place of NaN."""
+
+    def __init__(self, base: Storage, fills: FloatArray) -> None:
+        n_stored = base.n_stored if base.is_sparse else None
+        super().__init__(base.label, base.shape, base.raw, base.feature_names, n_stored)
+        self.base = base
+        self.fills = fills
+        for name in ("by_columns", "reads_single_rows", "state", "counter", "nbytes", "entry_bytes", "least_bytes"):
+            setattr(self, name, getattr(base, name))
+
+    def open(self) -> AbstractContextManager[Any]:
+        return self.base.open()
+
+    def cuts(self, max_bytes: int) -> IndexArray:
+        return self.base.cuts(max_bytes)
+
+    def block_shape(self, max_bytes: int, n_columns: int) -> tuple[int, int] | None:
+        return self.base.block_shape(max_bytes, n_columns)
+
+    def place(self, rows: slice) -> str:
+        return self.base.place(rows)
+
+    def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
+        fills = self.fills if columns is None else self.fills[columns]
+        return _filled(self.base.read(source, rows, columns), fills)
+
+    def blocks(self, max_bytes: int, columns: IndexArray | None = None, *, whole_rows: bool = False) -> Iterator[Block]:
+        """Those of the base, filled."""
+        fills = self.fills if columns is None else self.fills[columns]
+        for rows, across, matrix in self.base.blocks(max_bytes, columns, whole_rows=whole_rows):
+            yield Block(rows, across, _filled(matrix, fills[across]))
+
+
+def _filled(matrix: Any, fills: FloatArray) -> Any:
+    """A matrix with numbers of its columns in place of NaN."""
+    if is_sparse(matrix):
+        data = np.where(np.isnan(matrix.data), fills[matrix.indices], matrix.data).astype(matrix.dtype, copy=False)
+        return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    is_gap = np.isnan(matrix)
+    return np.where(is_gap, fills, matrix).astype(matrix.dtype, copy=False) if is_gap.any() else matrix
+
+
 class RowBlocks(Storage):
     """Storages below each other: all with the same columns."""
 
-    def __init__(self, label: str, parts: Sequence[Storage]) -> None:
+    def __init__(self, label: str, parts: Sequence[Storage], names: list[str] | None = None) -> None:
         first = parts[0]
         for part in parts:
             _check_columns(first, part)
+        if names is not None and len(names) != first.shape[1]:
+            raise ValueError(f"{label} has {first.shape[1]} columns, but {len(names)} names of them. Make it again.")
         self.parts = parts
         self.starts = np.cumsum([0, *(part.shape[0] for part in parts)])
         raw = np.result_type(*(part.dtype for part in parts))
         n_stored = sum(part.n_stored for part in parts) if first.is_sparse else None
-        super().__init__(label, (self.starts[-1], first.shape[1]), raw, first.feature_names, n_stored)
+        super().__init__(label, (self.starts[-1], first.shape[1]), raw, names or first.feature_names, n_stored)
         self.reads_single_rows = all(part.reads_single_rows for part in parts)
         self.nbytes = sum(part.nbytes for part in parts)
         self.entry_bytes = max(part.entry_bytes for part in parts)

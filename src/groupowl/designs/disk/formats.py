@@ -109,6 +109,34 @@ class FlatFile(Storage):
         return height, max(1, max_bytes // (self.entry_bytes * self.shape[0]))
 
 
+class NpyWriter:
+    """A matrix of doubles in a ``.npy`` file that grows by rows while it is written; a context."""
+
+    def __init__(self, path: Path, n_columns: int) -> None:
+        self.path = path
+        self.n_columns = n_columns
+        self.n_rows = 0
+
+    def __enter__(self) -> NpyWriter:
+        self._file = self.path.open("wb")
+        self._write_header()
+        return self
+
+    def write(self, X: Any) -> None:
+        """Add rows."""
+        self._file.write(np.ascontiguousarray(X, dtype="<f8").data)
+        self.n_rows += len(X)
+
+    def __exit__(self, *unused: object) -> None:
+        with self._file:
+            self._file.seek(0)
+            self._write_header()  # as long as before: NumPy leaves room for the digits of the number of rows
+
+    def _write_header(self) -> None:
+        shape = {"descr": "<f8", "fortran_order": False, "shape": (self.n_rows, self.n_columns)}
+        np.lib.format.write_array_header_1_0(self._file, shape)
+
+
 def open_npy(path: Path) -> FlatFile:
     """The array of a ``.npy`` file."""
     with open(path, "rb") as file:

@@ -14,12 +14,12 @@ import scipy.sparse as sp
 from ..._checks import IMPUTE, count_message
 from ..._typing import FloatArray, Handle, IndexArray
 from ...norm.kernels import EPS, nonzero_rows
-from ..base import ColumnMoments, LocalDesign, PassCounter
+from ..base import ColumnMoments, LocalDesign, PassCounter, sum_of_pieces
 from ..dense import DenseDesign
 from ..factors import CompressedData
 from ..sparse import SPARSE_SLOWDOWN, Columns, SparseDesign
 from . import open_storage
-from .base import Block, ChosenRows, Storage, merged_cuts, stacked
+from .base import Block, ChosenRows, FilledStorage, Storage, followed, merged_cuts, stacked
 from .memory import format_bytes, parse_memory
 
 # A pass reads pieces of this part of max_memory, at most so many bytes.
@@ -186,7 +186,7 @@ class MemmapDesign(LocalDesign):
             blocks = self._cache.blocks(columns)
         elif len(columns):
             max_bytes = self._buffer // _GRAM_SHARE if whole_rows else self._buffer
-            blocks = self.X.blocks(max_bytes, columns, whole_rows=whole_rows)
+            blocks = followed(self.X, self.X.blocks(max_bytes, columns, whole_rows=whole_rows), len(columns))
         for rows, part, matrix in blocks:
             yield rows, part, as_local(matrix)
 
@@ -201,18 +201,17 @@ class MemmapDesign(LocalDesign):
             support = np.arange(self.n_features)
         self.charge(len(support))
         B = B[support]
-        Z = np.zeros((self.n_samples, B.shape[1]))
-        for rows, part, block in self._blocks(self._chosen[support], keep=keep):
-            Z[rows] += block.matmul(B[part])
+        blocks = self._blocks(self._chosen[support], keep=keep)
+        pieces = ((rows, block.matmul(B[part])) for rows, part, block in blocks)
+        Z = sum_of_pieces(pieces, (self.n_samples, B.shape[1]))
         return Z if offset is None else Z + offset
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``, one pass; in memory where only some columns are left, and they fit."""
         self.charge(self.n_features)
-        C = np.zeros((self.n_features, T.shape[1]))
-        for rows, part, block in self._blocks(self._chosen, keep=self._is_restricted):
-            C[part] += block.rmatmul(T[rows])
-        return C
+        blocks = self._blocks(self._chosen, keep=self._is_restricted)
+        pieces = ((part, block.rmatmul(T[rows])) for rows, part, block in blocks)
+        return sum_of_pieces(pieces, (self.n_features, T.shape[1]))
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``, from memory where the columns fit, else in one pass."""
@@ -286,6 +285,14 @@ class MemmapDesign(LocalDesign):
         view._cache = Cache(self.X, self._buffer)  # of moments where others may be NaN
         return view
 
+    def filled(self, fills: FloatArray) -> MemmapDesign:
+        """The same with a number for each column in place of NaN."""
+        of_storage = np.full(self.X.shape[1], np.nan)
+        of_storage[self._chosen] = fills
+        view = self._view(FilledStorage(self.X, of_storage), self._chosen)
+        view._cache = Cache(view.X, self._buffer)
+        return view
+
     def in_memory(self) -> FloatArray:
         """All columns as an array, unchecked; for a few of them, after :meth:`restrict`."""
         values = self.X.read_columns(self._chosen, self._buffer)
@@ -331,7 +338,8 @@ class MemmapDesign(LocalDesign):
         """As many rows as the buffer holds; columns that are kept make room for them."""
         self._cache.clear()
         self.charge(self.n_features)
-        for rows, _, matrix in self.X.blocks(self._buffer, self._chosen, whole_rows=True):
+        blocks = self.X.blocks(self._buffer, self._chosen, whole_rows=True)
+        for rows, _, matrix in followed(self.X, blocks, self.n_features):
             yield rows, matrix
 
 

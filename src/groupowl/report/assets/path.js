@@ -1,12 +1,12 @@
-// The path: lines of norms, their legend, the slider, and what is selected where it stands.
+// The path: lines of norms, or of the coefficients of one target, their legend, the slider, and what is selected where it stands.
 
-const START = 0; // parts of a row: where it begins to be non-zero, its norms from there, its clusters
-const NORMS = 1;
+const START = 0; // parts of a row: where it begins to be non-zero, its values from there, its clusters
+const VALUES = 1;
 const CLUSTERS = 2;
 const REACH = 40; // pixels between the pointer and a line that it means
 const MOST_NAMES = 200;
 
-/** A norm (or cluster) of a row at an alpha; 0 before it begins and after it ends. */
+/** A value (or cluster) of a row at an alpha; 0 before it begins and after it ends. */
 function at(row, part, i) {
   const k = i - row[START];
   return k >= 0 && k < row[part].length ? row[part][k] : 0;
@@ -15,9 +15,9 @@ function at(row, part, i) {
 /** The line of a row as an SVG path, with the zeros at both ends. */
 function lineOf(plot, row, alphas) {
   const first = Math.max(row[START] - 1, 0);
-  const last = Math.min(row[START] + row[NORMS].length, alphas.length - 1);
+  const last = Math.min(row[START] + row[VALUES].length, alphas.length - 1);
   const points = [];
-  for (let i = first; i <= last; i++) points.push(`${plot.xs[i]},${plot.y(at(row, NORMS, i)).toFixed(1)}`);
+  for (let i = first; i <= last; i++) points.push(`${plot.xs[i]},${plot.y(at(row, VALUES, i)).toFixed(1)}`);
   return `M${points.join('L')}`;
 }
 
@@ -25,12 +25,14 @@ function drawPath(path) {
   const { alphas, rows } = path;
   const free = new Set(path.free);
   const named = new Map(path.legend.flatMap((lines, group) => lines.map((r) => [r, group])));
-  let largest = 0;
-  for (const row of rows) for (const norm of row[NORMS]) largest = Math.max(largest, norm);
+  const room = 0.06 * (path.high - path.low);
 
   function drawCurves(plot) {
     plot.xs = alphas.map((value) => plot.x.at(value).toFixed(1));
-    const curves = draw(plot.svg, 'g', { class: 'curves' });
+    if (path.low < 0) {
+      draw(plot.svg, 'line', { class: 'base', x1: MARGIN.left, x2: plot.width - MARGIN.right, y1: plot.y(0), y2: plot.y(0) });
+    }
+    const curves = draw(plot.svg, 'g', { class: 'curves', style: plot.inside() }); // the axis is not made for all
     const others = rows.map((_, r) => r).filter((r) => !named.has(r));
     for (const [kind, members] of [['faint', others.filter((r) => !free.has(r))], ['faint free', others.filter((r) => free.has(r))]]) {
       // One element for many lines: thousands of elements would be slow.
@@ -43,7 +45,7 @@ function drawPath(path) {
       draw(curves, 'path', { class: `line line${group}${free.has(r) ? ' free' : ''}`, d: lineOf(plot, rows[r], alphas) });
     }
     if (alphas.length === 1) {
-      for (const row of rows) draw(curves, 'circle', { class: 'dot', cx: plot.xs[0], cy: plot.y(at(row, NORMS, 0)), r: 3 });
+      for (const row of rows) draw(curves, 'circle', { class: 'dot', cx: plot.xs[0], cy: plot.y(at(row, VALUES, 0)), r: 3 });
     }
     if (rows.length === 0) {
       const middle = { class: 'empty', x: plot.width / 2, y: plot.height / 2, 'text-anchor': 'middle' };
@@ -61,9 +63,9 @@ function drawPath(path) {
     let best = -1;
     let distance = REACH;
     rows.forEach((row, r) => {
-      const norm = (1 - share) * at(row, NORMS, i) + share * at(row, NORMS, next);
-      if (norm === 0) return;
-      const away = Math.abs(plot.y(norm) - py);
+      const [before, after] = [at(row, VALUES, i), at(row, VALUES, next)];
+      if (before === 0 && after === 0) return;
+      const away = Math.abs(plot.y((1 - share) * before + share * after) - py);
       if (away < distance) [best, distance] = [r, away];
     });
     return best;
@@ -74,9 +76,9 @@ function drawPath(path) {
     if (r < 0) return null;
     const i = nearest(alphas, plot.alphaAt(px));
     const cluster = at(rows[r], CLUSTERS, i);
-    const norm = at(rows[r], NORMS, i);
+    const value = at(rows[r], VALUES, i);
     plot.highlight.setAttribute('d', lineOf(plot, rows[r], alphas));
-    const lines = [path.names[r], `alpha ${number(alphas[i])}: norm ${number(norm)}`];
+    const lines = [path.names[r], `alpha ${number(alphas[i])}: ${path.what} ${number(value)}`];
     if (free.has(r)) lines.push('not penalized');
     if (cluster > 0) {
       const others = rows.map((_, k) => k).filter((k) => k !== r && at(rows[k], CLUSTERS, i) === cluster);
@@ -91,9 +93,9 @@ function drawPath(path) {
     alphas,
     chosen: path.chosen,
     selected: path.selected,
-    label: 'norm of the coefficients',
-    low: 0,
-    high: 1.06 * largest || 1,
+    label: path.label,
+    low: path.low < 0 ? path.low - room : 0,
+    high: path.high > 0 ? path.high + room : 0,
     drawCurves,
     describe,
   });
@@ -128,7 +130,7 @@ function drawLegend(path, plot) {
 function selectedAt(path, i) {
   const clusters = new Map();
   path.rows.forEach((row, r) => {
-    if (at(row, NORMS, i) === 0) return;
+    if (at(row, VALUES, i) === 0) return;
     const cluster = at(row, CLUSTERS, i);
     if (!clusters.has(cluster)) clusters.set(cluster, []);
     clusters.get(cluster).push(r);
@@ -199,8 +201,8 @@ function startSlider(path) {
   function show(i) {
     slider.value = String(i);
     const nFree = path.free.length;
-    const words = path.selected[i]
-      ? `${counted(path.selected[i], 'feature')} in ${counted(path.clusters[i], 'cluster')}` : 'No feature selected';
+    const ties = path.tied[i] ? ` in ${counted(path.clusters[i], 'cluster')}` : path.selected[i] > 1 ? ', nothing is tied' : '';
+    const words = path.selected[i] ? `${counted(path.selected[i], 'feature')}${ties}` : 'No feature selected';
     value.textContent = number(path.alphas[i]);
     slider.setAttribute('aria-valuetext', `alpha ${number(path.alphas[i])}, ${words}`);
     reset.disabled = i === path.start;

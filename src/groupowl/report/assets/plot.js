@@ -120,6 +120,14 @@ class Plot {
     }
   }
 
+  /** The style that cuts off all that lies outside of the axes. */
+  inside() {
+    const [left, right] = [MARGIN.left, this.width - MARGIN.right + 2];
+    const [top, bottom] = [MARGIN.top - 2, this.height - MARGIN.bottom + 2];
+    const corners = [[left, top], [right, top], [right, bottom], [left, bottom]].map(([x, y]) => `${x}px ${y}px`);
+    return `clip-path: polygon(${corners.join(', ')}) view-box`;
+  }
+
   drawMarks() {
     const { svg, x, spec } = this;
     const span = { y1: MARGIN.top, y2: this.height - MARGIN.bottom };

@@ -30,12 +30,12 @@ function number(value, digits = 4) {
   return written.includes('.') ? written.replace(/\.?0+$/, '') : written;
 }
 
-/** A number of a column: so many decimals; what would look like zero and is not has an exponent. */
-function fixed(value, decimals) {
+/** A number of a table: a count, or four significant digits, zeros at the end among them. */
+function cell(value, isWhole) {
   if (value === null) return '–';
-  if (value === 0) return '0';
-  if (decimals < 0 || Math.abs(value) < 0.5 * 10 ** -decimals) return value.toExponential(decimals < 0 ? 3 : 1);
-  return value.toFixed(decimals);
+  if (value === 0 || isWhole) return String(value);
+  const power = Number(value.toExponential(3).split('e')[1]);
+  return power < -4 || power >= 6 ? value.toExponential(3) : value.toFixed(Math.max(3 - power, 0));
 }
 
 const grouped = (n) => n.toLocaleString('en-US');

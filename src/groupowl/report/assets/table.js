@@ -6,6 +6,7 @@ function startTable(table) {
   const headings = [...byId('features').tHead.rows[0].cells];
   const search = byId('search');
   const atSlider = byId('at-slider');
+  const scaled = byId('scaled');
   const showAll = byId('show-all');
   const lowered = names.map((name) => name.toLowerCase());
   const rowOf = new Map(data.path ? data.path.features.map((feature, r) => [feature, data.path.rows[r]]) : []);
@@ -13,10 +14,15 @@ function startTable(table) {
   const order = { column: 1, sign: 1 }; // the rows come by cluster
   let isLong = false; // whether all rows are shown
 
+  /** Numbers of a column, on the scale that was asked for. */
+  const valuesOf = (column) => (scaled && scaled.checked && column.scaled ? column.scaled : column.values);
+
   /** How two rows compare in a column; equal ones stay in the order they came in. */
   function compare(one, other) {
     if (order.column === 0) return order.sign * collator.compare(names[one], names[other]) || one - other;
-    const values = columns[order.column - 1].values;
+    const { kind } = columns[order.column - 1];
+    const known = valuesOf(columns[order.column - 1]);
+    const values = kind === 'cluster' ? known.map((value) => value || null) : known; // what is not penalized has none
     if (values[one] === null || values[other] === null) {
       return (values[one] === null) - (values[other] === null) || one - other; // what is not known comes last
     }
@@ -27,14 +33,15 @@ function startTable(table) {
     if (!lowered[row].includes(wanted)) return false;
     if (!atSlider || !atSlider.checked) return true;
     const onPath = rowOf.get(features[row]);
-    return onPath !== undefined && at(onPath, NORMS, alpha.index) !== 0;
+    return onPath !== undefined && at(onPath, VALUES, alpha.index) !== 0;
   }
 
   function rowElement(row) {
     const made = element('tr', {}, element('th', { scope: 'row' }, element('div', {}, names[row])));
-    for (const { kind, decimals, values } of columns) {
-      const words = kind === 'cluster' && values[row] === 0 ? '–' : fixed(values[row], decimals);
-      made.append(element('td', { className: kind }, words));
+    for (const column of columns) {
+      const value = valuesOf(column)[row];
+      const words = column.kind === 'cluster' && value === 0 ? '–' : cell(value, column.whole);
+      made.append(element('td', { className: column.kind }, words));
     }
     return made;
   }
@@ -73,6 +80,7 @@ function startTable(table) {
     heading.replaceChildren(button);
   });
   search.addEventListener('input', oncePerFrame(render));
+  if (scaled) scaled.addEventListener('change', render);
   if (atSlider) {
     atSlider.addEventListener('change', render);
     alpha.listen(oncePerFrame(() => atSlider.checked && render()));

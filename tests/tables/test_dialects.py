@@ -1,0 +1,178 @@
+"""Cells as people write them: separators, decimal commas, thousands, encodings, no header, workbooks."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import openpyxl
+import pytest
+
+from groupowl.tables import Dialect, Reading, Roles, TableError, load_features, load_table, read_sheet
+
+TABLE = {"a": [1234.5, -2.5, None], "b": [2000.25, 12, 1000000], "c": ["é", "y", "z"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect"),
+    [
+        ("a;b;c\n1234,5;2000,25;é\n-2,5;12;y\n;1000000;z\n", Dialect(decimal=",")),
+        ("a;b;c\n1.234,5;2.000,25;é\n-2,5;12;y\n;1.000.000;z\n", Dialect(decimal=",", thousands=".")),
+        ('a,b,c\n"1,234.5","2,000.25",é\n-2.5,12,y\n,"1,000,000",z\n', Dialect(thousands=",")),
+        ("a\tb\tc\n1 234,5\t2\u00a0000,25\té\n-2,5\t12\ty\n\t1\u202f000 000\tz\n", Dialect(decimal=",", thousands=" ")),
+        ("a|b|c\n1234.5|2000.25|é\n-2.5|12|y\n|1000000|z\n", Dialect(sep="|")),
+        (" a   b\tc\n1234.5 2000.25   é\n\n -2.5 12 y  \nNA 1000000 z\n", Dialect(sep=" ")),
+        ("a b c\n1'234,5 2'000,25 é\n-2,5 12 y\nNA 1'000'000 z\n", Dialect(sep=" ", decimal=",", thousands="'")),
+    ],
+)
+@pytest.mark.parametrize("encoding", [None, "cp1252", "utf-16"])
+def test_a_table_is_the_same_however_it_is_written(tmp_path, text, dialect, encoding):
+    if encoding == "cp1252":
+        text = text.replace("\u202f", " ")
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode(encoding or "utf-8"))
+    sheet = read_sheet(path, dialect=Dialect(**{**vars(dialect), "encoding": encoding}))
+    assert list(sheet.names) == list(TABLE)
+    for j, cells in enumerate(TABLE.values()):
+        assert sheet.labels(j) == cells
+
+
+def test_columns_without_names_are_numbered(tmp_path):
+    (tmp_path / "t.data").write_text(" 0.5  18.0   1\n 1.5   7.0   2\n 2.5  9.0  3\n")
+    dialect = Dialect(sep=" ", header=False)
+    table = load_table(tmp_path / "t.data", Reading(Roles(targets=("-1",)), dialect=dialect))
+    assert list(table.feature_names) == ["x1", "x2"]
+    assert table.target_names == ("x3",)
+    np.testing.assert_array_equal(table.X, [[0.5, 18.0], [1.5, 7.0], [2.5, 9.0]])
+    (tmp_path / "new.data").write_text("1 2\n")
+    features = load_features(tmp_path / "new.data", Reading(dialect=dialect), table.feature_names)
+    np.testing.assert_array_equal(features.X, [[1.0, 2.0]])
+
+
+def test_a_sample_taken_for_names_is_refused_with_what_to_type(tmp_path):
+    for first in ("0.5,1,2", "1,1,2"):
+        (tmp_path / "t.csv").write_text(f"{first}\n1,2,3\n")
+        with pytest.raises(TableError, match=r"Use --no-header if"):
+            read_sheet(tmp_path / "t.csv")
+
+
+def test_files_of_r_have_no_name_above_the_names_of_rows(tmp_path):
+    (tmp_path / "t.txt").write_text('"a" "b"\n"007" 1 "x y"\n"8" 3 NA\n')
+    sheet = read_sheet(tmp_path / "t.txt", dialect=Dialect(sep=" "))
+    assert sheet.index == ("007", "8")
+    assert (sheet.labels(0), sheet.labels(1)) == ([1, 3], ["x y", None])
+
+
+def test_the_cell_that_is_no_number_is_named_in_its_own_dialect(tmp_path):
+    (tmp_path / "t.csv").write_text("a;y\n1,5;1\n2.5;2\n3,5;3\n")
+    with pytest.raises(TableError, match=r"feature with '2\.5' in row 2 .*no number"):
+        load_table(tmp_path / "t.csv", Reading(Roles(targets=("y",)), dialect=Dialect(decimal=",")))
+
+
+def test_rows_that_are_features_have_decimal_commas_too(tmp_path):
+    (tmp_path / "t.csv").write_text("gene;p;q;r\na;0,5;1,5;2,5\nkind;oak;elm;oak\n")
+    reading = Reading(Roles(targets=("kind",)), transpose=True, dialect=Dialect(decimal=","))
+    np.testing.assert_array_equal(load_table(tmp_path / "t.csv", reading).X, [[0.5], [1.5], [2.5]])
+
+
+@pytest.mark.parametrize(
+    ("cell", "option"),
+    [
+        ("1,5", "--decimal ,"),
+        ("1.234,5", "--decimal , --thousands ."),
+        ("1,234.5", "--thousands ,"),
+        ("1 234", "--th"),
+    ],
+)
+def test_numbers_of_other_dialects_say_which_option_reads_them(tmp_path, cell, option):
+    (tmp_path / "t.csv").write_text(f"a;y\n{cell};1\n2;2\n")
+    with pytest.raises(TableError) as caught:
+        load_table(tmp_path / "t.csv", Reading(Roles(targets=("y",))))
+    assert f"Use {option}" in str(caught.value)
+
+
+def test_marks_must_differ():
+    with pytest.raises(TableError, match="--decimal and --thousands are both ','"):
+        Dialect(decimal=",", thousands=",")
+
+
+def test_other_words_for_gaps(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,-999\n.,2\n3,x\n")
+    sheet = read_sheet(tmp_path / "t.csv", dialect=Dialect(na=(".", "-999", "x")))
+    assert [sheet.labels(j) for j in range(2)] == [[1, None, 3], [None, 2, None]]
+
+
+def test_a_separator_at_the_end_of_lines_makes_no_column(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,\n1,2,\n3,4,\n")
+    assert list(read_sheet(tmp_path / "t.csv").names) == ["a", "b"]
+    (tmp_path / "t.csv").write_text("a,b,\n1,2,\n3,4,5\n")
+    with pytest.raises(TableError, match="column 3 has no name"):
+        read_sheet(tmp_path / "t.csv")
+
+
+def test_names_that_may_be_a_sample_are_noted(tmp_path):
+    for first, count in (("5,7,2", 1), ("0,1,2", 0), ("1,2,3", 0)):
+        (tmp_path / "t.csv").write_text(f"{first}\n1,2,3\n4,5,6\n")
+        assert len(read_sheet(tmp_path / "t.csv").notes) == count
+
+
+# Workbooks ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def workbook(tmp_path):
+    """Two sheets: of all kinds of cells, and of two numbers."""
+    book = openpyxl.Workbook()
+    first = book.active
+    first.title = "Erste"
+    for row in (["id", "a", "b", "c", None], [7, 2.5, "x", True], [8, None, "NA", False], ["NA", "3", "z", None], []):
+        first.append(row)
+    second = book.create_sheet("Zwei")
+    for row in (["p", "q"], [1, 2], [3, 4]):
+        second.append(row)
+    book.save(tmp_path / "t.xlsx")
+    return tmp_path / "t.xlsx"
+
+
+def test_a_sheet_of_a_workbook_is_a_table(workbook):
+    sheet = read_sheet(workbook)
+    assert list(sheet.names) == ["id", "a", "b", "c"]
+    cells = [[7, 8, None], [2.5, None, 3], ["x", None, "z"], [True, False, None]]
+    assert [sheet.labels(j) for j in range(4)] == cells
+    assert read_sheet(workbook, text_columns=("id",)).labels(0) == ["7", "8", None]
+
+
+@pytest.mark.parametrize("named", ["Zwei", "2"])
+def test_sheets_have_names_and_numbers(workbook, named):
+    for sheet in (read_sheet(f"{workbook}::{named}"), read_sheet(workbook, dialect=Dialect(sheet=named))):
+        np.testing.assert_array_equal(sheet.matrix([0, 1]), [[1.0, 2.0], [3.0, 4.0]])
+    bare = read_sheet(workbook, dialect=Dialect(sheet=named, header=False))
+    assert list(bare.names) == ["x1", "x2"]
+    assert bare.n_rows == 3
+
+
+def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(workbook):
+    with pytest.raises(TableError, match=r"has no sheet 'Drei'\. Give --sheet one of 'Erste', 'Zwei', or a number"):
+        read_sheet(workbook, dialect=Dialect(sheet="Drei"))
+
+
+def test_numbers_stored_as_text_have_the_dialect(workbook):
+    book = openpyxl.load_workbook(workbook)
+    book["Zwei"]["A2"] = "1.234,5"
+    book.save(workbook)
+    sheet = read_sheet(f"{workbook}::Zwei", dialect=Dialect(decimal=",", thousands="."))
+    assert sheet.labels(0) == [1234.5, 3]
+
+
+def test_formulas_without_a_result_are_missing(workbook):
+    book = openpyxl.load_workbook(workbook)
+    book["Zwei"]["A2"] = "#DIV/0!"
+    book.save(workbook)
+    sheet = read_sheet(f"{workbook}::Zwei", dialect=Dialect(na=("4",)))
+    assert [sheet.labels(j) for j in range(2)] == [[None, 3], [2, None]]
+
+
+def test_without_openpyxl_it_is_said_what_to_install(workbook, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(TableError, match=r'needs openpyxl; run: pip install "groupowl\[excel\]", or save it as CSV'):
+        read_sheet(workbook)
