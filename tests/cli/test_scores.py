@@ -288,6 +288,27 @@ def test_predictions_at_another_alpha(run, file, frame, tmp_path):
     assert "holds one fit, at alpha" in message
 
 
+@pytest.mark.parametrize("target", ["y", "kind"])
+def test_another_alpha_reads_the_features_that_it_needs(run, file, frame, tmp_path, target):
+    """A smaller alpha has features that the chosen one has not, and they are not taken for zeros."""
+    out = tmp_path / "m"
+    options = (*roles(target), "--alphas", 10, "--selection", "1se", "--eps", 0.01)
+    assert run("cv", file, *options, "--out", out, "-q").code == 0
+    model = go.load(out / "model")
+    alphas = model.alphas_[model.best_index_ + 1 :]
+    between = [0.5 * (alphas[-2] + alphas[-1]), alphas[-1]]
+    for alpha in (alphas[0], *between):
+        answer = described(run("predict", out, file, "--alpha", repr(float(alpha)), "--json"))
+        expected = model.path_.predict(frame[FEATURES], alpha)
+        np.testing.assert_array_equal(answer["predictions"][f"predicted_{target}"], expected)
+    added = np.flatnonzero(model.path_.coef_at(alphas[-1]).any(axis=0) & ~model.get_support())
+    assert len(added) > 0
+    less = write_without(frame, tmp_path, FEATURES[added[0]])
+    assert run("predict", out, less, "-q").code == 0
+    lacking = run("predict", out, less, "--alpha", repr(float(alphas[-1])))
+    assert (lacking.code, f"{FEATURES[added[0]]!r}" in lacking.message) == (1, True)
+
+
 # New files ----------------------------------------------------------------------------------------------
 
 
@@ -318,6 +339,30 @@ def test_targets_in_a_new_file_are_scored(run, file, frame, tmp_path):
     assert run("predict", out, write_without(other, tmp_path, "y", "noise")).err == ""
 
 
+@pytest.mark.parametrize("target", ["y", "kind"])
+def test_samples_that_are_left_out_are_not_scored(run, file, frame, tmp_path, target):
+    """Targets, weights and offsets are those of the samples that are predicted."""
+    out, new = tmp_path / "m", tmp_path / "new.csv"
+    fitted = (*roles(target, keep=("w", "noise")), "--sample-weight", "w", "--offset", "noise", "--alpha", 0.05)
+    assert run("fit", file, *fitted, "--out", out, "-q").code == 0
+    other = frame.sample(40, random_state=1).reset_index(drop=True)
+    other.loc[[0, 4, 17], "a"] = np.nan
+    other.loc[[4, 6, 30], target] = np.nan
+    other.to_csv(new, index=False)
+    answer = described(run("predict", out, new, "--missing", "drop", "--json"))
+    predicted = pd.DataFrame(answer["predictions"]).set_index("row")
+    assert predicted.index.tolist() == [i + 1 for i in range(40) if i not in (0, 4, 17)]
+    known = other.drop(index=[0, 4, 17, 6, 30])
+    rows, weight = predicted.loc[known.index + 1], {"sample_weight": known["w"]}
+    if target == "y":
+        name, expected = "mean squared error", mean_squared_error(known["y"], rows["predicted_y"], **weight)
+    else:
+        chances = rows[["p(elm)", "p(oak)"]].to_numpy()
+        name, expected = "log-loss", log_loss(known["kind"], chances, labels=["elm", "oak"], **weight)
+    assert answer["scores"][f"{name} (35 samples)"]["model"] == pytest.approx(expected, rel=1e-9)
+    assert "Left out: 3 samples that lack features of the model (row 1, 5, 18)." in answer["notes"]
+
+
 def write_without(frame, folder, *names):
     frame.drop(columns=list(names)).to_csv(folder / "less.csv", index=False)
     return folder / "less.csv"
@@ -341,6 +386,17 @@ def test_classes_in_a_new_file_are_scored(run, file, frame, tmp_path):
     answer = described(run("predict", out, new, "--json"))
     assert answer["scores"] == {}
     assert any("labels of another kind" in note for note in answer["notes"])
+
+
+def test_the_files_of_the_fit_are_recognized(run, frame, tmp_path):
+    for k, rows in enumerate(np.array_split(np.arange(N), 2)):
+        frame.iloc[rows].to_csv(tmp_path / f"part{k}.csv", index=False)
+    parts = [tmp_path / "part0.csv", tmp_path / "part1.csv"]
+    assert run("fit", *parts, *roles("y"), "--out", tmp_path / "m", "-q").code == 0
+    assert "This is the file of the fit" in run("predict", tmp_path / "m", *parts).err
+    ran = run("predict", tmp_path / "m", parts[1], "--json")
+    assert "mean squared error (45 samples)" in described(ran)["scores"]
+    assert described(ran)["notes"] == []
 
 
 def test_the_file_of_the_fit_is_recognized(run, file, tmp_path):

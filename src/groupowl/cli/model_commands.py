@@ -576,7 +576,7 @@ def _scores_of_new(
         part = X.rows(rows) if isinstance(X, Design) else take_rows(X, rows)
         X = named_design(part, run.features) if isinstance(X, Design) else part
     notes: tuple[str, ...] = ()
-    if run.file and os.path.realpath(run.file) == os.path.realpath(options.file):
+    if run.file and os.path.realpath(run.file) == os.path.realpath(features.known.source):
         notes = ("This is the file of the fit: the scores say little about new data.",)
     try:
         found = evaluate_new(estimator, X, features.known, run.null_model)
