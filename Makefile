@@ -21,7 +21,13 @@ WHEELS_VENV := .venv-wheels
 WHEELS_READY := $(WHEELS_VENV)/.ready
 STUDY_VENV := .venv-study
 STUDY_READY := $(STUDY_VENV)/.ready
+BENCHOPT_VENV := .venv-benchopt
+BENCHOPT_BIN := $(BENCHOPT_VENV)/bin
+BENCHOPT_READY := $(BENCHOPT_VENV)/.ready
+BENCHOPT_KERNEL := $(BENCHOPT_VENV)/.ready-kernel
+BENCHOPT := PATH="$(abspath $(BENCHOPT_BIN)):$$PATH" OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 BENCHOPT_RAISE_ON_ERROR=1 benchopt
 BENCH_ARGS ?=
+BENCHOPT_ARGS ?= --config benchmarks/benchopt/small.yml
 STUDY_ARGS ?=
 DATA ?=
 OUT ?= results
@@ -31,7 +37,7 @@ SOLVER_TESTS := tests/solvers tests/safety tests/kernel tests/test_path.py tests
 # The compiled kernel beside the package; without a C compiler the stamp is made all the same, and NumPy does the work.
 KERNEL := $(VENV)/.ready-kernel
 
-.PHONY: demo reproduce test test-long test-install wheels bench inference-study docs lint types unit clean
+.PHONY: demo reproduce test test-long test-install wheels release-notes bench benchopt inference-study docs lint types unit clean
 
 demo: $(DEMO_READY) $(KERNEL)
 	$(BIN)/groupowl demo --out demo
@@ -65,6 +71,8 @@ test-long: $(TEST_READY) $(KERNEL)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/edges.py --out results/edges.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/large_file.py
 	$(BIN)/pytest -n 0 -rs tests/test_array_api.py # with PyTorch, where it is installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pyright[nodejs]>=1.1.400'
+	$(BIN)/pyright -p tests/typing --pythonpath $(BIN)/python
 	$(MAKE) docs
 	$(BIN)/python tests/long/site_layout.py docs/_build/html
 	$(MAKE) test-install wheels
@@ -74,13 +82,24 @@ test-long: $(TEST_READY) $(KERNEL)
 test-install: | $(BIN)/python
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/installation.py
 
-# The source distribution, a wheel for each platform and the pure wheel, in dist/, all made on this machine.
+# The source distribution, a wheel for each platform and the pure wheel, in dist/, all made on this machine, and looked
+# into; so are the conda recipe and CITATION.cff.
 wheels: $(WHEELS_READY)
 	$(WHEELS_VENV)/bin/python tools/wheels.py
+	$(WHEELS_VENV)/bin/python tests/long/archives.py dist
+	$(WHEELS_VENV)/bin/twine check --strict dist/*
+	$(WHEELS_VENV)/bin/check-wheel-contents dist
+	$(WHEELS_VENV)/bin/cffconvert --validate -i CITATION.cff
+	$(WHEELS_VENV)/bin/python tests/long/recipe.py
+
+# The fragments of news/ become a section of the changelog, under __version__ and today's date.
+release-notes: $(TEST_READY)
+	$(BIN)/towncrier build --yes
 
 $(WHEELS_READY):
 	$(PYTHON) -m venv --clear $(WHEELS_VENV)
-	$(WHEELS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'hatchling>=1.24' ziglang==0.14.1
+	$(WHEELS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		'build>=1.2' 'hatchling>=1.24' ziglang==0.14.1 twine check-wheel-contents cffconvert py-rattler-build
 	@touch $@
 
 # A site that needs no network, in docs/_build/html; whatever Sphinx warns of is an error, and so are broken links.
@@ -93,6 +112,21 @@ docs: $(DOCS_READY)
 # "--small" for small fits and paths, "--losses" for labels, counts and times, "--groups" for groups of columns, "--against FOLDER" for this source tree beside that of another clone.
 bench: $(BENCH_READY) $(BENCH_KERNEL)
 	$(BENCH_BIN)/python -m benchmarks.peers $(BENCH_ARGS)
+
+# The public benchmark in the format of benchopt, tested and run small, in a few minutes; its page is in
+# benchmarks/benchopt/outputs. BENCHOPT_ARGS="--config FILE" runs something else.
+benchopt: $(BENCHOPT_READY) $(BENCHOPT_KERNEL)
+	$(BENCHOPT) test benchmarks/benchopt --skip-install
+	$(BENCHOPT) run benchmarks/benchopt --no-display $(BENCHOPT_ARGS)
+
+$(BENCHOPT_READY): pyproject.toml
+	$(PYTHON) -m venv --clear $(BENCHOPT_VENV)
+	$(BENCHOPT_BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[benchopt]'
+	@touch $@
+
+$(BENCHOPT_KERNEL): $(wildcard native/*) hatch_build.py | $(BENCHOPT_READY)
+	$(BENCHOPT_BIN)/python hatch_build.py
+	@touch $@
 
 # What procedures promise about false discoveries, and what they keep: six hours at most, and a run that was stopped goes
 # on; make inference-study STUDY_ARGS="--quick" for ten minutes. Other packages take part where they can be installed.
@@ -146,5 +180,5 @@ $(DOCS_READY): pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) $(WHEELS_VENV) $(STUDY_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) $(WHEELS_VENV) $(STUDY_VENV) $(BENCHOPT_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache \
 		docs/_build docs/api/generated docs/auto_gallery

@@ -192,8 +192,9 @@ def test_issue_forms(name):
 def test_what_the_source_distribution_names_exists():
     include = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     for name in include:
-        assert (ROOT / name).exists(), name
-    assert {".github", ".pre-commit-config.yaml"} <= set(include)  # which the tests above read
+        assert name.startswith("/"), f"{name} would be found in every folder"
+        assert (ROOT / name[1:]).exists(), name
+    assert {"/.github", "/.pre-commit-config.yaml"} <= set(include)  # which the tests above read
 
 
 def test_paths_named_for_contributors_exist():

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -26,6 +27,9 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
     """What classification adds to :class:`~groupowl.estimators.base.GroupOWLBase`."""
 
     _loss: ClassVar[str] = "multinomial"
+    if TYPE_CHECKING:  # what a fit stores
+        classes_: npt.NDArray[Any]
+        multilabel_: bool
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

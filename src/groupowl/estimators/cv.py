@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial, reduce
 from operator import add, attrgetter
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn import get_config
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import check_sample_weight, column_names, entry_weights, lookup, refuse_mask
 from .._progress import progress_line
 from .._threads import blas_threads, check_jobs
+from .._typing import FloatArray, IndexArray
 from ..designs import is_summary
 from ..inputs import import_pandas
 from ..losses import resolve_loss
@@ -25,7 +26,7 @@ from ..model import Model, warn_if_correlated, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
 from ..model_selection.folds import resolve_scorer, scorer_scores, takes_sample_weight
 from ..model_selection.search import best_sequence, ridges_of, tunes_ridge
-from ..path import resolve_alphas
+from ..path import PathResult, resolve_alphas
 from ..problem import warn_of_lost_samples
 from ..solvers import Callback, SolveResult, SolverSettings, warn_unless_converged
 from ..solvers.solve_result import short_of_tolerance
@@ -43,8 +44,24 @@ _FINER_STEPS = 1000
 _FRAME_COLUMNS = {"mean_score_path": "mean_score", "std_error_path": "std_error", "criterion_path": "criterion"}
 
 
+class SearchAttributes:
+    """What a search stores beside its fit; apart from the parameters, of which they would be some."""
+
+    if TYPE_CHECKING:
+        alphas_: FloatArray
+        best_index_: int
+        best_score_: float
+        criterion_path_: FloatArray
+        mean_score_path_: FloatArray
+        score_path_: FloatArray
+        std_error_path_: FloatArray
+        selection_frequency_: IndexArray
+        search_results_: list[dict[str, Any]]
+        path_: PathResult
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class CrossValidatedFit(GroupOWLBase):
+class CrossValidatedFit(SearchAttributes, GroupOWLBase):
     """Parameters and ``fit`` of the estimators that choose alpha; a subclass names the estimator of one alpha."""
 
     _single: ClassVar[Any]

@@ -7,9 +7,10 @@ import warnings
 from collections import Counter
 from dataclasses import dataclass
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
@@ -253,6 +254,27 @@ class FitSummary:
 
 class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """What a fitted estimator says of its features, which it selects."""
+
+    if TYPE_CHECKING:  # what a fit stores; not in the classes with parameters, where these would be parameters
+        coef_: FloatArray
+        intercept_: Any  # an array, or a number where y was one-dimensional
+        alpha_: float
+        weights_: FloatArray
+        clusters_: IndexArray
+        unpenalized_: IndexArray
+        penalty_factor_: FloatArray
+        dual_gap_: float
+        n_iter_: int
+        screened_fraction_: float
+        solve_result_: results.SolveResult
+        has_offset_: bool
+        n_features_in_: int
+        feature_names_in_: npt.NDArray[Any]
+        feature_groups_: npt.NDArray[Any]
+        target_names_: npt.NDArray[Any]
+        categories_: dict[str, list[str]]
+        penalized_coef_: FloatArray
+        penalized_intercept_: Any
 
     def _penalized_coefficients(self) -> tuple[Any, Any]:
         """Public coefficients and intercept that the certificates are about."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -32,6 +32,9 @@ _NORMAL_MEAN = 0.7978845608028654
 
 class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no types
     """What regression adds to :class:`~groupowl.estimators.base.GroupOWLBase`."""
+
+    if TYPE_CHECKING:  # what a fit stores
+        delta_: FloatArray
 
     @property
     def _loss(self) -> Loss:

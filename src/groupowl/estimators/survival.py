@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -104,6 +105,9 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
     """What survival analysis adds to :class:`~groupowl.estimators.base.GroupOWLBase`."""
 
     _follow_coefficients: ClassVar[tuple[str, ...]] = ("baseline_hazard_",)
+
+    if TYPE_CHECKING:  # what a fit stores
+        strata_: npt.NDArray[Any]
 
     @property
     def _loss(self) -> CoxLoss:

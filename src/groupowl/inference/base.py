@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from .._text import printable
-from .._typing import BoolArray
+from .._typing import BoolArray, FloatArray
 from ..categories import fitted_categories
 from ..designs import Design
 from ..estimators import GroupOWLClassifier, GroupOWLCox, GroupOWLRegressor
@@ -39,6 +40,12 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     feature_names_in_ : ndarray of str
         Names of the features, where X had names.
     """
+
+    if TYPE_CHECKING:  # what a fit stores
+        support_: BoolArray
+        scores_: FloatArray
+        n_features_in_: int
+        feature_names_in_: npt.NDArray[Any]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

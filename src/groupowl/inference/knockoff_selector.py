@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -111,8 +111,17 @@ class _Run(NamedTuple):
     goal: float
 
 
+class _Attributes(FeatureSelector):
+    """What a fit stores; apart from the parameters, of which these would be some."""
+
+    if TYPE_CHECKING:
+        n_units_: int
+        statistics_: FloatArray
+        threshold_: float
+
+
 @dataclass(eq=False, repr=False)
-class KnockoffSelector(FeatureSelector):
+class KnockoffSelector(_Attributes):
     """Select features so that, on average, at most a share ``fdr`` of the selected ones is false.
 
     Every feature competes with a knockoff, a copy that has the same correlations with other features but nothing to do

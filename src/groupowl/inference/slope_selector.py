@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -124,6 +124,17 @@ class SlopeSelector(FeatureSelector):
     >>> selector.transform(X).shape, selector.settled_
     ((300, 8), True)
     """
+
+    if TYPE_CHECKING:  # what a fit stores
+        coef_: FloatArray
+        intercept_: Any  # an array, or a number where y was one-dimensional
+        estimator_: GroupOWLRegressor
+        lam_: FloatArray
+        n_iter_: int
+        n_rounds_: int
+        noise_covariance_: FloatArray
+        noise_freedom_: float
+        settled_: bool
 
     def __init__(
         self,

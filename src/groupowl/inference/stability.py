@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import (
@@ -175,6 +176,16 @@ class StabilitySelector(FeatureSelector):
     >>> bool((selector.support_ & ~data.B.any(axis=1)).any())  # false selections
     False
     """
+
+    if TYPE_CHECKING:  # what a fit stores
+        alphas_: FloatArray
+        bound_: float
+        expected_false_: FloatArray
+        n_selected_: int
+        sizes_: npt.NDArray[Any]
+        threshold_: float
+        undecided_: BoolArray
+        upper_scores_: FloatArray
 
     def __init__(
         self,

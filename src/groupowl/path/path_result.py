@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit, softmax
 
 from .._checks import finite_number, position_in, positive_integer
@@ -152,10 +153,20 @@ class PathPoint(Solution):
         )
 
 
-def _per_point(name: str, doc: str) -> Any:
+class _PerPoint(property):
+    """A property that is an array, as type checkers are to know."""
+
+    if TYPE_CHECKING:
+
+        def __get__(  # type: ignore[override]  # of the class itself nobody asks
+            self, instance: Any, owner: type | None = None, /
+        ) -> npt.NDArray[Any]: ...
+
+
+def _per_point(name: str, doc: str) -> _PerPoint:
     """A property of a path that has one entry for each of its points."""
     entry = attrgetter(name)
-    return property(lambda path: np.array(list(map(entry, path.points))), doc=doc)
+    return _PerPoint(lambda path: np.array(list(map(entry, path.points))), doc=doc)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

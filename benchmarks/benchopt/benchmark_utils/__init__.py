@@ -1,0 +1,1 @@
+"""What the objective and several solvers share; nothing here imports groupowl."""
