@@ -581,3 +581,64 @@ def test_alphas_that_are_given_are_all_fitted():
     assert len(path) == 8
     assert path.deviance_ratio[-2] > 0.999
     assert len(group_owl_path(data.X, data.Y, alphas=8, eps=1e-6, tol=1e-4)) < 8
+
+
+# Predictions --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "huber"])
+def test_points_predict_as_estimators_do(loss):
+    """At alphas of the path and between them; offsets are added, and one target is flat."""
+    rng = np.random.default_rng(0)
+    X, offset = rng.standard_normal((50, 6)), 0.1 * rng.standard_normal(50)
+    Y = rng.poisson(np.exp(0.3 * X[:, :2])).astype(float)
+    for y in (Y, Y[:, 0]):
+        path = go.group_owl_path(X, y, loss=loss, alphas=6, eps=0.05, tol=1e-10, offset=offset)
+        delta = {} if loss != "huber" else {"delta": 1.345}
+        alpha = float(path.alphas[3])
+        model = go.GroupOWLRegressor(alpha, loss=loss, tol=1e-10, **delta).fit(X, y, offset=offset)
+        expected = model.predict(X[:7], offset=offset[:7])
+        found = path.predict(X[:7], alpha=alpha, offset=offset[:7])
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    between = 0.5 * (path.alphas[2] + path.alphas[3])
+    Z = X @ path.coef_at(between)[0] + path.intercept_at(between)
+    expected = np.exp(Z) if loss == "poisson" else Z
+    np.testing.assert_allclose(path.predict(X, between), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_points_predict_classes(n_classes):
+    data = go.datasets.make_correlated_groups(60, 8, n_classes, task="classification", n_informative=4, random_state=0)
+    labels = np.array(["elm", "fir", "oak"])[data.labels]
+    path = go.group_owl_path(data.X, labels, loss="multinomial", alphas=6, eps=0.05, tol=1e-10)
+    model = go.GroupOWLClassifier(path.alphas[4], tol=1e-10).fit(data.X, labels)
+    np.testing.assert_array_equal(path.predict(data.X, path.alphas[4]), model.predict(data.X))
+    chances = path.predict_proba(data.X, path.alphas[4])
+    np.testing.assert_allclose(chances, model.predict_proba(data.X), atol=1e-4)
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+
+
+def test_points_predict_labels_and_hazards():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    Y = (X[:, :2] + rng.standard_normal((60, 2)) > 0).astype(float)
+    path = go.group_owl_path(X, Y, loss="logistic", alphas=5, eps=0.05)
+    chances = path.predict_proba(X, path.alphas[-1])
+    np.testing.assert_array_equal(path.predict(X, path.alphas[-1]), (chances > 0.5).astype(int))
+    assert 0.0 < chances.min() < chances.max() < 1.0
+    y = np.column_stack([np.ones(60), rng.exponential(np.exp(-X[:, 0]))])
+    model = go.GroupOWLCoxCV(alphas=5, eps=0.1, cv=3).fit(X, y)
+    hazards = model.path_.predict(X, model.alphas_[3])
+    np.testing.assert_allclose(hazards, X @ model.path_.coef_at(model.alphas_[3])[0], rtol=1e-12)
+
+
+def test_what_points_cannot_predict():
+    data = go.datasets.make_correlated_groups(40, 6, 2, n_informative=2, random_state=0)
+    path = go.group_owl_path(data.X, data.Y, alphas=4, eps=0.1)
+    with pytest.raises(ValueError, match="X has 5 columns, but the path has 6 features"):
+        path.predict(data.X[:, :5], path.alphas[1])
+    with pytest.raises(ValueError, match="alpha must lie in the range of the path"):
+        path.predict(data.X, 10.0 * path.alphas[0])
+    with pytest.raises(ValueError, match="predict_proba is for classes, and this path has the loss 'squared'"):
+        path.predict_proba(data.X, path.alphas[1])

@@ -206,6 +206,31 @@ def test_folds_go_on(tmp_path, monkeypatch, options):
     assert model.verify(DATA.X, DATA.Y)
 
 
+@pytest.mark.parametrize("kind", [go.GroupOWLRegressorCV, go.GroupOWLClassifierCV])
+def test_predictions_of_folds_go_on(tmp_path, monkeypatch, kind):
+    """Solutions are in the files of folds where they are asked for; files without them are of no use there."""
+    y = LABELS if kind is go.GroupOWLClassifierCV else DATA.Y
+    fitted, original = [], search.run_fold
+    monkeypatch.setattr(search, "run_fold", lambda *work: fitted.append(work) or original(*work))
+
+    def held_out(keeps, resume=None):
+        fitted.clear()
+        model = kind(alphas=6, eps=0.05, cv=4, resume=resume)
+        model._keeps_details = keeps
+        return getattr(model.fit(DATA.X, y), "_held_out", None), len(fitted)
+
+    whole, _ = held_out(True)
+    assert held_out(False, tmp_path) == (None, 4)
+    assert held_out(False, tmp_path) == (None, 0)
+    for n_fitted in (4, 0):
+        found, n_folds = held_out(True, tmp_path)
+        assert n_folds == n_fitted
+        for (fold, Z), (expected_fold, expected) in zip(found, whole, strict=True):
+            np.testing.assert_array_equal(fold.test, expected_fold.test)
+            np.testing.assert_array_equal(Z, expected)
+    assert held_out(False, tmp_path) == (None, 0)
+
+
 def test_a_criterion_goes_on(tmp_path, monkeypatch):
     make = partial(CV, selection="bic", resume=tmp_path)
     interrupt_after(monkeypatch, KeptPoints, 3)

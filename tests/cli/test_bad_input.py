@@ -457,7 +457,7 @@ MODELS = {
     "no folder": (None, "does not exist. Give the folder"),
     "a file": ("file", "is a file. Give the folder"),
     "an empty folder": ("empty", "is no folder that groupowl's save has written"),
-    "a path": ("path", "holds a PathResult, which cannot predict"),
+    "a path": ("path", "holds a PathResult, and no model"),
     "no record": (damaged("run.json", b"{}"), "run.json is damaged (KeyError"),
     "half a record": (damaged("run.json", b'{"kind": "grou'), "run.json is damaged (JSONDecodeError"),
     "a record of something else": (damaged("run.json", b'{"kind": "cake"}'), "its kind is 'cake'"),

@@ -81,7 +81,7 @@ def test_predictions_are_those_of_python(run, model, frame, tmp_path):
         other.to_csv(tmp_path / f"{k}.csv", index=False)
         ran = run("predict", model, tmp_path / f"{k}.csv", "--out", tmp_path / f"p{k}.csv")
         assert ran.code == 0, ran.err
-        np.testing.assert_allclose(pd.read_csv(tmp_path / f"p{k}.csv")[["y1", "y2"]], expected)
+        np.testing.assert_allclose(pd.read_csv(tmp_path / f"p{k}.csv")[["predicted_y1", "predicted_y2"]], expected)
 
 
 @pytest.mark.parametrize("level", ["9", ""])
@@ -98,7 +98,8 @@ def test_unseen_levels(level, run, model, frame, tmp_path):
     coef = dict(zip(estimator.coef_names_, estimator.coef_.T, strict=True))
     row = new.iloc[2]
     expected = estimator.intercept_ + row["age"] * coef["age"] + row["dose"] * coef["dose"] + coef[f"sex={row['sex']}"]
-    np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv")[["y1", "y2"]].to_numpy()[2], expected)
+    predicted = pd.read_csv(tmp_path / "p.csv")[["predicted_y1", "predicted_y2"]].to_numpy()
+    np.testing.assert_allclose(predicted[2], expected)
 
 
 def test_held_out_samples_may_have_levels_of_their_own(run, file, frame):
@@ -125,7 +126,7 @@ def test_columns_that_are_not_selected_may_be_missing(run, file, frame, tmp_path
     assert ran.code == 0, ran.err
     assert "lacks 1 feature that the model has not selected" in ran.err + ran.out
     expected = estimator.predict(frame[list(estimator.feature_names_in_)])
-    np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv")[["y1", "y2"]], expected)
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv")[["predicted_y1", "predicted_y2"]], expected)
 
 
 def test_classes_and_times_have_categories(run, file, frame, tmp_path):

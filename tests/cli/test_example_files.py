@@ -45,5 +45,5 @@ def test_the_commands_that_are_shown(script, run, tmp_path, monkeypatch):
         ran = run(*words[1:])
         assert ran.code == 0, ran.err
     assert (tmp_path / "model" / "report.html").is_file()
-    assert (tmp_path / "predictions.csv").read_text().startswith("plant,growth,yield\n")
+    assert (tmp_path / "predictions.csv").read_text().startswith("plant,predicted_growth,predicted_yield\n")
     assert run("verify", "model", "examples/plants.csv").code == 0

@@ -49,7 +49,7 @@ def test_fits_verify_predict_and_report(feature, run, tmp_path):
     assert run("verify", out, tmp_path / "data.csv").code == 0
     predicted = pd.read_csv(io.StringIO(run("predict", out, tmp_path / "data.csv").out))
     expected = again.predict(frame[NAMES], offset=offset if has_offset else None)
-    np.testing.assert_allclose(predicted[["a", "b"]], expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(predicted[["predicted_a", "predicted_b"]], expected, rtol=1e-6, atol=1e-9)
     assert (out / "report.html").stat().st_size > 10_000
 
 

@@ -24,6 +24,7 @@ from groupowl.cli import model_commands
 from groupowl.designs import DenseDesign, SufficientStatistics
 from groupowl.model_selection import CRITERIA, FOLD_RULES
 from groupowl.problem import Problem
+from groupowl.report.page import number
 from groupowl.solvers import Run
 from groupowl.tables import FORMATS, TASKS
 
@@ -161,9 +162,15 @@ def test_the_scores_of_all_sequences_are_shown(run, train, tmp_path):
     shown = " ".join(text.split())
     assert "(chosen from constant, levels)" in shown
     assert len(saved.search_results_) == 10
-    for report in saved.search_results_:
-        assert f"{report['best_score']:.4g}" in shown
-        assert f"{report['best_score']:.4g}" in page
+    candidates = json.loads((out / "run.json").read_text())["candidates"]
+    assert [own["chosen"] for own in candidates].count(True) == 1
+    for own, report in zip(candidates, saved.search_results_, strict=True):
+        best = report["best_index"]
+        found = (own["alpha"], own["score"], own["std_error"], own["chosen"])
+        chosen = report["best_score"] == saved.best_score_
+        assert found == (report["alphas"][best], -report["best_score"], report["std_error_path"][best], chosen)
+        assert number(-report["best_score"]) in shown
+        assert number(-report["best_score"]) in page
 
 
 def test_jobs_change_nothing(run, train):
@@ -323,6 +330,11 @@ def test_a_report_that_fails_does_not_cost_the_model(run, train, tmp_path, monke
 # Scores -------------------------------------------------------------------------------------------------
 
 
+def pair_of(score):
+    """The score of the model, and that of the null model."""
+    return score["model"], score["null_model"]
+
+
 def folded(estimator, X, y, folds):
     """Scores of the estimator's alpha in folds of scikit-learn, by hand."""
     return [(train, test, estimator().fit(X[train], y[train])) for train, test in folds]
@@ -375,7 +387,7 @@ def test_accuracy_of_folds_that_train_on_one_class(run, tmp_path):
     columns = {"house": ["a"] * 10 + ["b"] * 10, "x": x, "kind": ["elm"] * 10 + ["fir"] * 10}
     arguments = ("--targets", "kind", "--groups", "house", "--folds", 2, "--alphas", 3, "--json")
     scores = described(run("cv", write_csv(tmp_path / "t.csv", columns), *arguments))["scores"]
-    assert scores["accuracy (held out, 2 folds)"] == {"model": 0.0, "null_model": 0.0}
+    assert pair_of(scores["accuracy (held out, 2 folds)"]) == (0.0, 0.0)
 
 
 def test_accuracy_of_folds_with_all_options(run, classes):
@@ -463,8 +475,8 @@ def test_samples_of_a_class_that_the_fit_has_not_seen_count(run, tmp_path):
     seed = next(seed for seed, ((_, test),) in enumerate(splits) if houses[test[0]] == "d")
     scores = described(run("fit", path, *arguments, "--seed", seed))["scores"]
     unseen = -np.log(np.finfo(float).eps)
-    assert scores["log-loss (held out, 10 samples)"] == pytest.approx({"model": unseen, "null_model": unseen})
-    assert scores["accuracy (held out, 10 samples)"] == {"model": 0.0, "null_model": 0.0}
+    assert pair_of(scores["log-loss (held out, 10 samples)"]) == pytest.approx((unseen, unseen))
+    assert pair_of(scores["accuracy (held out, 10 samples)"]) == (0.0, 0.0)
 
 
 # What is printed ----------------------------------------------------------------------------------------
@@ -506,7 +518,8 @@ def test_json_has_no_number_that_json_has_not(run, tmp_path):
     path = write_csv(tmp_path / "t.csv", columns)
     answer = described(run("fit", path, "--targets", "y1", "--drop", "id,house,w,y2", "--json"))
     assert answer["n_selected"] == 0
-    assert answer["scores"] == {"mean squared error (data of the fit, not held out)": {"model": 0.0, "null_model": 0.0}}
+    (score,) = answer["scores"].items()
+    assert (score[0], pair_of(score[1])) == ("mean squared error (data of the fit, not held out)", (0.0, 0.0))
 
 
 def test_no_feature_is_selected(run, train):
@@ -607,7 +620,8 @@ def test_targets_of_a_matrix_without_names(run, data, tmp_path, monkeypatch, is_
     joint = described(run("cv", tmp_path / "XY.npy", "-t", "-2,-1", "--json"))
     assert (apart["n_features"], apart["targets"], joint["targets"]) == (12, ["y1", "y2"], ["x13", "x14"])
     assert apart["objective"] == pytest.approx(joint["objective"], rel=1e-9)
-    assert {"y1", "y2"} <= set(run("predict", tmp_path / "m", tmp_path / "X.npy").out.splitlines()[0].split(","))
+    header = run("predict", tmp_path / "m", tmp_path / "X.npy").out.splitlines()[0]
+    assert {"predicted_y1", "predicted_y2"} <= set(header.split(","))
     assert run("verify", tmp_path / "m", tmp_path / "X.npy").code == 0
 
 

@@ -169,7 +169,7 @@ def test_spreadsheets_run_no_cell(run, formulas):
     assert run("predict", "m", formulas, "--out", "p.csv").code == 0
     for text in (run("predict", "m", formulas).out, Path("p.csv").read_text(encoding="utf-8")):
         head, *rows = cells_of(text)
-        assert head == ["'@id", "'-y", "'@z"]
+        assert head == ["'@id", "predicted_-y", "predicted_@z"]
         assert [row[0] for row in rows] == [f"'{name}" for name in FORMULAS] + IDS[len(FORMULAS) :]
         assert (np.array([row[1:] for row in rows], dtype=float) < 0.0).any()
     assert run("verify", "m", formulas).code == 0
@@ -179,7 +179,7 @@ def test_classes_that_look_like_formulas(run, formulas):
     ran = run("fit", formulas, "-t", "+class", "--id-column", "@id", "--drop=-y,@z", "--out", "m")
     assert ran.code == 0, ran
     head, *rows = cells_of(run("predict", "m", formulas).out)
-    assert head == ["'@id", "'+class", "p(-1.5x)", "p(=up)"]
+    assert head == ["'@id", "predicted_+class", "p(-1.5x)", "p(=up)"]
     assert {row[1] for row in rows} == {"'=up", "'-1.5x"}
 
 

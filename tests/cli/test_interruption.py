@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import signal
@@ -247,6 +248,16 @@ def test_a_search_goes_on(run, train, tmp_path, monkeypatch):
     assert other.message.startswith(f"--resume: {kept} has solutions of another run, which differs in tol. ")
     assert run("cv", train, *options).code == 0
     assert written == [0, 1, 2, 3, 4]
+    found = json.loads(run("cv", train, *ARGUMENTS, "--alphas", 8, "--resume", kept, "--json").out)["scores"]
+    assert written == [0, 1, 2, 3, 4]
+    whole = json.loads(run("cv", train, *ARGUMENTS, "--alphas", 8, "--json").out)["scores"]
+    stored = json.loads((tmp_path / "m" / "run.json").read_text())["scores"]
+    assert found.keys() == whole.keys() == stored.keys()
+    for name, score in whole.items():  # those of folds that were read back, too
+        for own in (found[name], stored[name]):
+            assert own["model"] == pytest.approx(score["model"], rel=1e-3)
+            assert own["null_model"] == pytest.approx(score["null_model"])
+            assert own["targets"]["y2"]["model"] == pytest.approx(score["targets"]["y2"]["model"], rel=1e-3)
     assert go.load(tmp_path / "m" / "model").resume is None
     assert run("verify", tmp_path / "m", train).code == 0
 

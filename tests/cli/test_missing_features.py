@@ -77,7 +77,7 @@ def predictions(run, *arguments):
     found = run("predict", *arguments, "-q")
     assert found.code == 0, found
     header, *lines = found.out.splitlines()
-    assert header == "id,y1,y2"
+    assert header == "id,predicted_y1,predicted_y2"
     return {line.split(",")[0]: [float(cell) for cell in line.split(",")[1:]] for line in lines}
 
 

@@ -71,7 +71,8 @@ def test_fit_verify_predict(command, name, run, file, frame, tmp_path):
     predicted = pd.read_csv(io.StringIO(run("predict", out, file).out))
     X = frame.iloc[:, :6]
     expected = estimator.predict(X, offset=offset(frame).to_numpy())
-    column = {"cox": "log hazard(days)", "classes": "grade", "poisson": "count"}.get(name, "size")
+    target = {"cox": "days", "classes": "grade", "poisson": "count"}.get(name, "size")
+    column = "log hazard(days)" if name == "cox" else f"predicted_{target}"
     if name == "classes":
         assert predicted[column].tolist() == expected.tolist()
     else:

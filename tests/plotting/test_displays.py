@@ -370,27 +370,28 @@ def test_cross_validation_shows_the_scores(regressors, fit):
     model = regressors[fit]
     display = CrossValidationDisplay.from_estimator(model, ax=small_axes())
     np.testing.assert_array_equal(display.line_.get_xdata(), model.alphas_)
-    np.testing.assert_array_equal(display.line_.get_ydata(), model.mean_score_path_)
+    np.testing.assert_array_equal(display.line_.get_ydata(), -model.mean_score_path_)  # errors, and no scores
+    assert display.ax_.get_ylabel() == "mean squared error (lower is better)"
     folds = [line.get_ydata() for line in display.ax_.get_lines() if line.get_color() == FAINT]
-    np.testing.assert_array_equal(np.transpose(folds), model.score_path_)
+    np.testing.assert_array_equal(np.transpose(folds), -model.score_path_)
     band = display.ax_.collections[0].get_paths()[0].vertices
-    edges = np.concatenate([model.mean_score_path_ + sign * model.std_error_path_ for sign in (-1, 1)])
+    edges = np.concatenate([-model.mean_score_path_ + sign * model.std_error_path_ for sign in (-1, 1)])
     assert set(np.round(edges, 9)) <= set(np.round(band[:, 1], 9))
     assert (
         CrossValidationDisplay.from_estimator(model, folds=False, ax=small_axes()).ax_.get_lines()[0].get_color()
         != FAINT
     )
     low, high = display.one_se_band
-    assert high == model.mean_score_path_.max()
+    assert low == -model.mean_score_path_.max()
     if model.selection == "1se":  # the largest alpha in the band
-        assert model.alpha_ == model.alphas_[model.mean_score_path_ >= low].max()
+        assert model.alpha_ == model.alphas_[-model.mean_score_path_ <= high].max()
 
 
 def test_cross_validation_shows_a_criterion(regressors):
     model = regressors["long", 30]
     display = CrossValidationDisplay.from_estimator(model, ax=small_axes())
     np.testing.assert_array_equal(display.line_.get_ydata(), model.criterion_path_)
-    assert display.ax_.get_ylabel() == "BIC"
+    assert display.ax_.get_ylabel() == "BIC (lower is better)"
     assert display.scores is None
     assert display.one_se_band is None
 

@@ -214,7 +214,7 @@ def test_pointing_at_the_choice_shows_the_score(report, small):
     report.open(path)
     report.point_at(0.99, 0.5, "#choice-plot svg")
     lines = report.texts("#choice-plot .tip > div")
-    assert lines[0].startswith("negative mean squared error -")
+    assert lines[0].startswith("mean squared error ")
     assert lines[1] == f"alpha {plain(contents.path.alphas[-1])}"
     assert lines[2] == f"{contents.path.n_selected[-1]} features"
 

@@ -164,12 +164,13 @@ def test_the_path_passes_through_the_fit(model):
 
 def test_scripts_get_the_choice_of_alpha(model):
     found = Page(render_report(contents_of(model, model.path_))).data["choice"]
-    np.testing.assert_allclose(found["values"], model.mean_score_path_, rtol=1e-5)
+    np.testing.assert_allclose(found["values"], -model.mean_score_path_, rtol=1e-5)  # errors, and no scores
+    assert (found["label"], found["lowerIsBetter"]) == ("mean squared error", True)
     np.testing.assert_allclose(found["errors"], model.std_error_path_, rtol=1e-5)
-    np.testing.assert_allclose(found["folds"], model.score_path_.T, rtol=1e-5)
+    np.testing.assert_allclose(found["folds"], -model.score_path_.T, rtol=1e-5)
     best = int(np.argmax(model.mean_score_path_))
-    low = model.mean_score_path_[best] - model.std_error_path_[best]
-    np.testing.assert_allclose(found["band"], [low, model.mean_score_path_[best]], rtol=1e-5)
+    low = -model.mean_score_path_[best]
+    np.testing.assert_allclose(found["band"], [low, low + model.std_error_path_[best]], rtol=1e-5)
 
 
 def test_a_criterion_has_no_band():
@@ -202,7 +203,8 @@ def test_facts_scores_notes_and_command_are_on_the_page(model):
     contents = contents_of(model, model.path_, notes=("Twelve rows were left out.",))
     text = Page(render_report(contents)).text
     assert "Samples 40" in text
-    assert "mean squared error, held out 0.25 1.5" in text
+    assert "mean squared error, held out 0.25 \N{EN DASH} 1.5" in text
+    assert "NO BETTER" not in text  # two numbers do not say which is better
     assert "Twelve rows were left out." in text
     assert "groupowl cv 'my file.csv' --targets y1,y2" in text
     assert "model = go.GroupOWLRegressorCV( alphas=12, cv=3, eps=0.05, )" in " ".join(text.split())

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial, wraps
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,6 +18,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
+from sklearn.metrics import get_scorer_names
 
 from .._checks import number_in
 from ..path.follower import MOST_ALPHAS
@@ -164,6 +166,17 @@ def _one_ridge(name: str, text: str) -> float | list[float]:
 
 def _times(name: str, text: str | None) -> list[float] | None:
     return None if text is None else [_positive(name, part.strip()) for part in text.split(",")]
+
+
+def _scoring(name: str, text: str | None) -> str | None:
+    """The name of a score of scikit-learn."""
+    known = get_scorer_names()
+    if text is None or text in known:
+        return text
+    close = get_close_matches(text, known, n=3, cutoff=0.5) or ["r2", "neg_mean_absolute_error", "roc_auc"]
+    raise ValueError(
+        f"{name} must be the name of a score of scikit-learn, for example {', '.join(close)}; got {text!r}."
+    )
 
 
 def _jobs(name: str, count: int) -> int:
@@ -354,6 +367,15 @@ class TrainOptions(TalkOptions, DataOptions):
 class ModelOptions(TrainOptions):
     """A model that predicts."""
 
+    no_intercept: bool = _model(False, "", "Fit no intercept.", "--no-intercept")
+    relaxed: bool = _model(False, "", "Fit the selected features again, without penalty.", "--relaxed")
+    class_weight: list[str] | None = _model(
+        None, "CLASS=NUMBER", "Weights of the samples of classes, or balanced: the same for all classes; repeat it."
+    )
+    scoring: str | None = _model(
+        None, "NAME", "A score of scikit-learn to show, such as r2 or roc_auc; cv chooses alpha by it.", check=_scoring
+    )
+
     test_size: float | None = _model(
         None, "SHARE", "Hold out this share of the samples, and score on them.", check="(0, 1)"
     )
@@ -394,6 +416,7 @@ class FoldOptions(GridOptions):
     weights: str = _weights(check=_sequences)
     ridge: str = _model("0", "NUMBER|LIST", f"{_RIDGE} Of a list, the one with the best score is taken.", check=_ridges)
     folds: int = _model(5, None, "Folds of cross-validation, at least 2.", check="[2, inf)")
+    repeats: int = _model(1, None, "How often all folds are made, each time others.", check="[1, inf)")
     jobs: int = _model(1, None, "Folds at a time; -1: one per processor.", "--jobs", "-j", check=_jobs)
 
 
@@ -449,6 +472,10 @@ class ApplyOptions(CellOptions):
 
 class PredictOptions(TalkOptions, ApplyOptions):
     """What is predicted, and where it goes."""
+
+    alpha: float | None = option(
+        None, "NUMBER", "Of a model of path or cv: another alpha of its path; alphas.csv lists them.", check="(0, inf)"
+    )
 
     times: str | None = option(
         None, "LIST", "Of a model of --loss cox: the chance of having no event until each of these times.", check=_times

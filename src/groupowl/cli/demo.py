@@ -26,8 +26,9 @@ from ..problem import lam_max
 from ..solvers import APGD, SolveResult, solve
 from ..tables import Table
 from .commands import Options, command, option
+from .evaluation import evaluate
 from .messages import Failure, make_folder, print_paths, printing, writing
-from .outcome import Outcome, named_design, scores_of
+from .outcome import Outcome, named_design
 from .run_folder import write_file, write_report_file
 from .terminal import PlainConsole, Stages, plain_table, progress_bar
 
@@ -240,6 +241,7 @@ def fit_demo(typed: tuple[str, ...]) -> Outcome:
     folds = KFold(5, shuffle=True, random_state=0)
     model = GroupOWLRegressorCV(weights="bh", alphas=30, eps=0.02, cv=folds, selection="1se", random_state=0)
     X = named_design(table.X, table.feature_names)
+    model._keeps_details = True
     model.fit(X, table.target_frame)
-    scores, notes = scores_of(model, X, table, None)
-    return Outcome("cv", typed, table, model, model.path_, scores, tuple(notes), time.perf_counter() - started)
+    found = evaluate(model, X, table, None)
+    return Outcome("cv", typed, table, model, model.path_, found.scores, found.notes, time.perf_counter() - started)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -12,9 +14,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    RepeatedKFold,
+    RepeatedStratifiedKFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 
-from .._checks import IMPUTE
+from .._checks import IMPUTE, number_in, take_rows
 from .._text import counted, listed
 from .._typing import FloatArray
 from ..categories import fitted_categories
@@ -30,15 +39,17 @@ from ..estimators import (
 from ..inputs import task_names
 from ..losses import resolve_loss
 from ..model_selection import FOLD_RULES
+from ..model_selection.scores import verdicts
 from ..path import PathResult
-from ..tables import Reading, Roles, Table, TableError, check_dialect, load_features, load_table
+from ..tables import Features, Reading, Roles, Table, TableError, check_dialect, load_features, load_table
 from ..tables.sheet import FEATURES
 from . import commands
 from .commands import FitOptions, FoldOptions, GridOptions, ModelOptions, TrainOptions, command
+from .evaluation import Evaluation, evaluate, evaluate_new, held_out_rows, survival_of
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
-from .outcome import Outcome, data_notes, edge_note, held_out_rows, named_design, scores_of, survival_of
-from .run_folder import check_out, csv_text, read_run, write_file, write_outcome
-from .terminal import Stages, print_json, print_outcome
+from .outcome import Outcome, choice_note, data_notes, edge_note, named_design
+from .run_folder import SavedRun, check_out, csv_text, read_run, write_file, write_outcome
+from .terminal import Stages, print_evaluation, print_json, print_outcome
 
 NOT_CONVERGED = 3
 
@@ -62,6 +73,8 @@ _PATH_ALPHAS = 30
 _PATH_FLOOR = 0.05
 _PATH_ENTRIES = 2_000_000
 _PATH_SECONDS = 2.0
+# Relative difference of alphas that were rounded on their way to the command line.
+_SAME_ALPHA = 1e-5
 
 
 # Commands -----------------------------------------------------------------------------------------------
@@ -118,22 +131,26 @@ def _run(name: str, options: ModelOptions) -> None:
         path = estimator.path_ if hasattr(estimator, "path_") else _report_path(estimator)
     seconds = time.perf_counter() - started
     with stages.stage("Scoring"), data_of(table):
-        scores, note = scores_of(estimator, X, train, test)
+        evaluation = evaluate(estimator, X, train, test, options.scoring)
         survival = survival_of(estimator, X, train, test)
+    criteria = vars(estimator).pop("_criteria", {})
+    said = (*verdicts(evaluation.scores), *choice_note(estimator, criteria, options.out))
     outcome = Outcome(
         command=name,
         typed=("groupowl", *commands.arguments.get()),
         table=train,
         estimator=estimator,
         path=path,
-        scores=scores,
-        notes=(*table.notes, *noticed, *warned, *edge_note(estimator), *note),
+        scores=evaluation.scores,
+        notes=(*said, *table.notes, *noticed, *warned, *edge_note(estimator), *evaluation.notes),
         seconds=seconds,
         converged=converged,
         reading=replace(reading, first_index=table.first_index),
         test_size=options.test_size,
         seed=options.seed,
         survival=survival,
+        confusion=evaluation.confusion,
+        criteria=criteria,
         fills=fills,
     )
     with stages.stage("Writing"):
@@ -198,10 +215,26 @@ def data_of(table: Table) -> Iterator[None]:
         yield
     except ValueError as error:
         problem = str(error).replace(IMPUTE, FEATURES.fill)
-        problem = problem.replace("unseen='zero'", "--unseen zero")
         if problem.startswith("resume: "):  # which is not about the file
             raise Failure(f"--{problem}") from error
-        raise Failure(f"{table.source}: {problem}") from error
+        raise Failure(f"{table.source}: {as_typed(problem)}") from error
+
+
+# Arguments of Python as options of the command line.
+_ARGUMENTS = {
+    r"(Use|use) relaxed=False": r"Leave --relaxed out",
+    r"relaxed=True": "--relaxed",
+    r"fit_intercept=False": "--no-intercept",
+    r"class_weight='balanced'": "--class-weight balanced",
+    r"\b(unseen|group_scale|selection|scoring|loss|weights)='([^']*)'": r"--\1 \2",
+}
+
+
+def as_typed(problem: str) -> str:
+    """What is said about arguments of Python, as it can be typed."""
+    for argument, option in _ARGUMENTS.items():
+        problem = re.sub(argument, option, problem)
+    return problem.replace("--group_scale", "--group-scale")
 
 
 def make_estimator(table: Table, options: TrainOptions) -> Any:
@@ -213,6 +246,11 @@ def make_estimator(table: Table, options: TrainOptions) -> Any:
     if table.is_classification and options.loss != "squared":
         remedy = "Leave it out, or use --task regression."
         raise Failure(f"--loss {options.loss} is for numbers, but the target has classes. {remedy}")
+    if table.offset is not None and len(table.classes) > 2:
+        given = "--offset" if options.offset is not None else "--exposure"
+        what = f"{given} adds the same number to all {len(table.classes)} classes, which changes no probability"
+        raise Failure(f"{what}. Leave it out; in Python, fit(X, y, offset=) takes a column for each class.")
+    _check_asked(table, options)
     has_ridge = np.max(options.ridge) > 0.0
     if not is_single and options.selection not in FOLD_RULES and (has_ridge or table.positive):
         asked = "--ridge" if has_ridge else "--positive"
@@ -220,12 +258,22 @@ def make_estimator(table: Table, options: TrainOptions) -> Any:
         raise Failure(
             f"--selection {options.selection} counts degrees of freedom, which are not known with {asked}. {remedy}"
         )
+    if not is_single and options.selection not in FOLD_RULES and not _is_likelihood(options.loss):
+        remedy = "Use the command cv, with --selection min or 1se."
+        raise Failure(
+            f"--selection {options.selection} needs a likelihood, which --loss {options.loss} is not. {remedy}"
+        )
     kinds: Any = (GroupOWLRegressorCV, GroupOWLClassifierCV, GroupOWLCoxCV)
     if is_single:
         kinds = (GroupOWLRegressor, GroupOWLClassifier, GroupOWLCox)
     estimator = kinds[2 if table.has_times else table.is_classification or are_labels]()
     known = estimator.get_params()
     estimator.set_params(**{name: value for name, value in vars(options).items() if name in known})
+    if "class_weight" in known:
+        names = table.classes if table.is_classification else table.target_names
+        estimator.set_params(class_weight=_class_weight(getattr(options, "class_weight", None), names))
+    if "fit_intercept" in known:
+        estimator.set_params(fit_intercept=not getattr(options, "no_intercept", False))
     unpenalized: list[Any] = list(table.unpenalized)
     groups: dict[str, list[Any]] = dict(table.feature_groups)
     factor: dict[Any, float] = dict(table.penalty_factor)
@@ -244,11 +292,58 @@ def make_estimator(table: Table, options: TrainOptions) -> Any:
     )
     if isinstance(options, FitOptions):
         estimator._keeps_solves = table.n_samples * table.n_features <= _PATH_ENTRIES  # for the path of the report
+    estimator._keeps_details = isinstance(options, GridOptions)  # for scores and notes
     if isinstance(options, FoldOptions):
         estimator.set_params(n_jobs=options.jobs)
         if options.selection in FOLD_RULES:
-            estimator.set_params(cv=_make_folds(table, options.folds, options.seed))
+            estimator.set_params(cv=_make_folds(table, options))
     return estimator
+
+
+def _check_asked(table: Table, options: TrainOptions) -> None:
+    """Refuse what is for another kind of targets."""
+    if not isinstance(options, ModelOptions):
+        return
+    if options.class_weight and not (table.is_classification or resolve_loss(options.loss).target == "labels"):
+        remedy = "Leave it out, or use --task classification; --sample-weight COLUMN is for numbers."
+        raise Failure(f"--class-weight is for classes, but the targets are numbers or times. {remedy}")
+    if options.scoring is None:
+        return
+    if table.has_times:
+        raise Failure(f"--scoring {options.scoring} is not for times; concordance is always shown. Leave it out.")
+    if table.offset is not None:
+        remedy = "Leave it out: the score of the loss knows the offset."
+        raise Failure(f"--scoring {options.scoring} would predict without the offset. {remedy}")
+    if table.missing:
+        remedy = "Leave it out: the score of the loss is that of observed targets."
+        raise Failure(f"--scoring {options.scoring} needs all targets, and some are missing. {remedy}")
+
+
+def _class_weight(given: Sequence[str] | None, classes: Sequence[Any]) -> Any:
+    """Weights of classes as estimators take them: None, "balanced", or by class."""
+    texts = [part.strip() for text in given or () for part in text.split(",")]
+    if not texts or texts == ["balanced"]:
+        return texts[0] if texts else None
+    named, weights = {str(label): label for label in classes}, {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        if name not in named:
+            remedy = f"give CLASS=NUMBER for classes of the target, {listed(list(named))}, or balanced"
+            raise Failure(f"--class-weight {text}: {remedy}.")
+        try:
+            weights[named[name]] = number_in("class-weight", float(number), "(0, inf)")
+        except ValueError:
+            raise Failure(f"--class-weight {text}: the weight must be a positive number.") from None
+    return weights
+
+
+def _is_likelihood(loss: str) -> bool:
+    """Whether information criteria mean something for a loss."""
+    try:
+        resolve_loss(loss).minus_twice_log_likelihood(1.0, 1.0, 2.0, 1)
+    except ValueError:
+        return False
+    return True
 
 
 def _positive(table: Table) -> Any:
@@ -262,8 +357,9 @@ def _positive(table: Table) -> Any:
     return signs
 
 
-def _make_folds(table: Table, folds: int, seed: int) -> Any:
+def _make_folds(table: Table, options: FoldOptions) -> Any:
     """Shuffled folds; groups stay together, every fold has its share of each class."""
+    folds, seed, repeats = options.folds, options.seed, options.repeats
     present = slice(None) if table.sample_weight is None else table.sample_weight > 0.0
     what, count = "samples", len(table.y[present])
     if table.groups is not None:
@@ -274,10 +370,17 @@ def _make_folds(table: Table, folds: int, seed: int) -> Any:
         what, count = f"samples of class {labels[rarest].item()!r}", int(numbers[rarest])
     if count < folds:
         found = f"there {'is' if count == 1 else 'are'} {count}"
-        remedy = "Use fewer folds, or --selection bic, which needs none."
+        has_criteria = _is_likelihood(options.loss) and not (np.max(options.ridge) > 0.0 or table.positive)
+        remedy = "Use fewer folds, or --selection bic, which needs none." if has_criteria else "Use fewer folds."
         raise Failure(f"--folds {folds} needs at least {folds} {what}, but {found}. {remedy}")
+    if table.groups is not None and repeats > 1:
+        what = f"--repeats {repeats} makes other folds each time, but those of --groups are always the same"
+        raise Failure(f"{what}. Leave one of the two out.")
     if table.groups is not None:
         return (StratifiedGroupKFold if table.is_classification else GroupKFold)(folds)
+    if repeats > 1:
+        kind = RepeatedStratifiedKFold if table.is_classification else RepeatedKFold
+        return kind(n_splits=folds, n_repeats=repeats, random_state=seed)
     return (StratifiedKFold if table.is_classification else KFold)(folds, shuffle=True, random_state=seed)
 
 
@@ -335,81 +438,151 @@ def _survival_columns(
     return {name: survival[:, t, k].tolist() for k, t, name in named}
 
 
+def _at_alpha(estimator: Any, options: commands.PredictOptions) -> tuple[Any, list[str]]:
+    """The model at another alpha of its path, and what to know about it."""
+    if options.alpha is None:
+        return estimator, []
+    if not hasattr(estimator, "path_"):
+        what = f"--alpha: {options.model} holds one fit, at alpha {estimator.alpha_:.6g}, and no path"
+        raise Failure(f"{what}. Give a folder of the command path or cv, or fit again at that alpha.")
+    alphas = estimator.path_.alphas
+    nearest = float(alphas[np.argmin(np.abs(np.log(alphas / options.alpha)))])
+    alpha = nearest if abs(options.alpha / nearest - 1.0) < _SAME_ALPHA else options.alpha
+    if not alphas[-1] <= alpha <= alphas[0]:
+        what = f"--alpha {options.alpha:g} is outside of the path of {options.model}"
+        remedy = f"Give a number from {alphas[-1]:.6g} to {alphas[0]:.6g}; alphas.csv lists those that were fitted."
+        raise Failure(f"{what}. {remedy}")
+    if alpha == estimator.alpha_:
+        return estimator, []
+    if options.times is not None:
+        what = f"--times needs the baseline hazard, which is that of alpha {estimator.alpha_:.6g}"
+        raise Failure(f"{what}. Leave --alpha or --times out, or fit again at that alpha.")
+    notes = []
+    if estimator.relaxed:
+        notes.append(f"Alpha {alpha:.6g} of the path is a penalized fit: only the chosen one is relaxed.")
+    if alpha != nearest:
+        notes.append(f"Alpha {alpha:.6g} was not fitted: coefficients are those between its neighbors on the path.")
+    return estimator._at_alpha(alpha), notes
+
+
 @command(example="groupowl predict model new.csv --out predictions.csv")
 def predict(options: commands.PredictOptions) -> None:
-    """Predict the targets of new samples.
+    """Predict the targets of new samples, and score the predictions where the file has the targets.
 
     Columns are matched by name: a missing one is an error unless the model does not select it; others are ignored and
-    listed. Targets need not be there. Classes come with their probabilities, times until events as logarithms of
-    relative hazards, and with --times as chances of having no event until then. Text that a spreadsheet would run, such
-    as an id that begins with =, has an apostrophe in front.
+    listed. Targets need not be there. Predictions are in columns called predicted_TARGET; classes come with their
+    probabilities, times until events as logarithms of relative hazards, and with --times as chances of having no event
+    until then. Text that a spreadsheet would run, such as an id that begins with =, has an apostrophe in front.
     """
     out = None if options.out is None or is_standard_output(options.out) else options.out
     check_out(out, force=options.force, kind="file")
     run, stages = read_run(options.model), Stages(options.quiet)
-    estimator, roles = run.estimator, run.reading.roles
-    others = [name for name in (*roles.of_samples.values(), *roles.id_columns) if name is not None]
+    estimator, notes = _at_alpha(run.estimator, options)
     if options.unseen is not None:
         estimator.set_params(unseen=options.unseen)
-    coding, support = fitted_categories(vars(estimator)), estimator.get_support(indices=True)
-    support = support if coding is None else np.unique(coding.source[support])
-    needed = tuple(run.features[j] for j in support.tolist())
     with stages.stage(f"Reading {options.file.name}"):
-        reading, known = _adapted(run.reading, options), (*run.targets, *run.ignored, *others)
-        needs_ids = options.id_column is not None
-        levels = {} if coding is None else coding.levels
-        how: Any = {"needed": needed, "needs_ids": needs_ids, "categories": levels}
-        how["fills"] = None if options.missing == "drop" else run.fills
-        features = load_features(options.files, reading, run.features, known, **how)
+        features = _features_of(run, estimator, options)
     n_samples = features.X.shape[0]
-    rows = np.arange(n_samples) if features.rows is None else features.rows
-    columns: dict[str, Any] = {"row": (rows + 1).tolist()}
-    if features.ids is not None:
-        columns = {features.id_name or roles.id_columns[0] or "id": features.ids}
     with stages.stage("Predicting"):
         X = named_design(features.X, run.features)
         try:
-            predicted = np.asarray(estimator.predict(X, offset=features.offset)).reshape(n_samples, -1)
+            columns = _predicted_columns(run, estimator, X, features, options)
         except ValueError as error:
-            if coding is None:
+            if fitted_categories(vars(estimator)) is None:
                 raise
-            problem = str(error).replace("unseen='zero'", "--unseen zero")
-            raise Failure(f"{options.file}: {problem}") from error
-        is_hazard = hasattr(estimator, "baseline_times_")
-        names = [f"log hazard({name})" for name in run.targets] if is_hazard else run.targets
-        columns |= dict(zip(names, predicted.T.tolist(), strict=True))
-        if options.times is not None:
-            columns |= _survival_columns(estimator, X, features.offset, run.targets, options)
-        if hasattr(estimator, "classes_"):
-            chances = zip(
-                task_names(vars(estimator)), estimator.predict_proba(X, offset=features.offset).T.tolist(), strict=True
-            )
-            columns |= {f"p({label})": column for label, column in chances}
+            raise Failure(f"{options.file}: {as_typed(str(error))}") from error
         text = csv_text([columns, *zip(*columns.values(), strict=True)])
-    if features.extra and not (options.quiet or options.json):
+        scores = _scores_of_new(run, estimator, X, features, options)
+    if features.extra:
         found = counted(len(features.extra), "column")
-        tell(f"The model ignores {found} that it does not know: {listed(features.extra, shown=10)}.")
-    if features.absent and not (options.quiet or options.json):
+        notes.append(f"The model ignores {found} that it does not know: {listed(features.extra, shown=10)}.")
+    if features.absent:
         found = f"{counted(len(features.absent), 'feature')} that the model has not selected"
-        tell(f"The file lacks {found}, which changes no prediction: {listed(features.absent, shown=10)}.")
-    if features.rows is not None and not (options.quiet or options.json):
-        gone = np.setdiff1d(np.arange(n_samples + features.n_left_out), rows) + 1
+        notes.append(f"The file lacks {found}, which changes no prediction: {listed(features.absent, shown=10)}.")
+    if features.rows is not None:
+        gone = np.setdiff1d(np.arange(n_samples + features.n_left_out), features.rows) + 1
         found = f"{counted(len(gone), 'sample')} that lack features of the model"
-        tell(f"Left out: {found} (row {listed(gone.tolist(), shown=10)}).")
+        notes.append(f"Left out: {found} (row {listed(gone.tolist(), shown=10)}).")
+    if not (options.quiet or options.json):
+        for note in notes:
+            tell(note)
     if out is not None:
         with stages.stage("Writing"):
             write_file(out, text)
     with printing("nothing was written" if out is None else f"{out} was written"):
         if options.json:
             described = {"command": "predict", "model": options.model, "file": options.file, "n_samples": n_samples}
+            described |= {"alpha": estimator.alpha_, "notes": [*verdicts(scores.scores), *notes, *scores.notes]}
             described |= {"ignored_columns": features.extra, "absent_features": features.absent}
             described |= {"columns": list(columns)} | ({"predictions": columns} if out is None else {})
+            described |= {"scores": {name: score.described() for name, score in scores.scores.items()}}
+            described |= {"confusion": [confusion.described() for confusion in scores.confusion]}
             print_json(described | {"written": [] if out is None else [out]})
         elif out is None:
             say(text, end="")
         elif not options.quiet:
             say(f"{counted(n_samples, 'sample')} predicted.")
             print_paths([out])
+            print_evaluation(scores)
+    if out is None and not (options.quiet or options.json):  # where predictions are on stdout
+        print_evaluation(scores, on_stderr=True)
+
+
+def _features_of(run: SavedRun, estimator: Any, options: commands.PredictOptions) -> Features:
+    """The features that a model needs, and the targets where the file has them."""
+    roles, coding = run.reading.roles, fitted_categories(vars(estimator))
+    others = [name for name in (*roles.of_samples.values(), *roles.id_columns) if name is not None]
+    support = estimator.get_support(indices=True)
+    support = support if coding is None else np.unique(coding.source[support])
+    needed = tuple(run.features[j] for j in support.tolist())
+    reading, known = _adapted(run.reading, options), (*run.targets, *run.ignored, *others)
+    how: Any = {"needed": needed, "needs_ids": options.id_column is not None}
+    how |= {"categories": {} if coding is None else coding.levels}
+    how |= {"targets": run.target_columns, "task": run.task, "has_times": hasattr(estimator, "baseline_times_")}
+    how["fills"] = None if options.missing == "drop" else run.fills
+    return load_features(options.files, reading, run.features, known, **how)
+
+
+def _predicted_columns(
+    run: SavedRun, estimator: Any, X: Any, features: Features, options: commands.PredictOptions
+) -> dict[str, Any]:
+    """Columns of the file of predictions by name: ids or numbers of rows, predictions, probabilities."""
+    n_samples = features.X.shape[0]
+    rows = np.arange(n_samples) if features.rows is None else features.rows
+    columns: dict[str, Any] = {"row": (rows + 1).tolist()}
+    if features.ids is not None:
+        columns = {features.id_name or run.reading.roles.id_columns[0] or "id": features.ids}
+    predicted = np.asarray(estimator.predict(X, offset=features.offset)).reshape(n_samples, -1)
+    is_hazard = hasattr(estimator, "baseline_times_")
+    names = [f"log hazard({name})" if is_hazard else f"predicted_{name}" for name in run.targets]
+    columns |= dict(zip(names, predicted.T.tolist(), strict=True))
+    if options.times is not None:
+        columns |= _survival_columns(estimator, X, features.offset, run.targets, options)
+    if hasattr(estimator, "classes_"):
+        chances = estimator.predict_proba(X, offset=features.offset).T.tolist()
+        named = zip(task_names(vars(estimator)), chances, strict=True)
+        columns |= {f"p({label})": column for label, column in named}
+    return columns
+
+
+def _scores_of_new(
+    run: SavedRun, estimator: Any, X: Any, features: Features, options: commands.PredictOptions
+) -> Evaluation:
+    """Scores of the samples whose targets are in the file."""
+    if features.known is None or features.known_rows is None:
+        return Evaluation({}, notes=features.notes)
+    rows = features.known_rows
+    if len(rows) < features.X.shape[0]:
+        part = X.rows(rows) if isinstance(X, Design) else take_rows(X, rows)
+        X = named_design(part, run.features) if isinstance(X, Design) else part
+    notes: tuple[str, ...] = ()
+    if run.file and os.path.realpath(run.file) == os.path.realpath(features.known.source):
+        notes = ("This is the file of the fit: the scores say little about new data.",)
+    try:
+        found = evaluate_new(estimator, X, features.known, run.null_model)
+    except ValueError as error:
+        return Evaluation({}, notes=(f"Targets are not scored: {error}",))
+    return replace(found, notes=notes)
 
 
 @command(example="groupowl verify model train.csv")

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import platform
 import shlex
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score, log_loss
-from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
 from .. import __version__
-from .._checks import entry_weights
 from .._text import counted, listed
-from .._typing import FloatArray, IndexArray
+from .._typing import FloatArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
 from ..estimators.fit_summary import (
     clusters_of_groups,
@@ -34,17 +28,12 @@ from ..estimators.fit_summary import (
     scale_is_known,
     strongest_first,
 )
-from ..losses import Loss
-from ..model_selection import check_folds
-from ..model_selection.search import best_sequence, candidate_names, ridges_of, tunes_ridge, value_path
+from ..model_selection.scores import Confusion, Score, scoring_name
+from ..model_selection.search import best_sequence, candidate_names, ridges_of, value_path
 from ..path import PathResult
 from ..plotting import SurvivalDisplay
-from ..problem import LATER, best_constant, build_problem
 from ..tables import Reading, Table
 from ..weights import sequence_names
-from .messages import Failure
-
-Scores = dict[str, tuple[float, float]]
 
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow")
 # Names of targets or classes that are listed.
@@ -59,17 +48,6 @@ _MISSING = {
 }
 # Fewer whole numbers in a row may well be a measurement.
 _SHORTEST_COUNT = 10
-
-#: What to know about the score of a cross-validated alpha.
-OPTIMISTIC = (
-    "The folds that give the score have chosen alpha too, so it is slightly optimistic; --test-size holds out samples "
-    "that take no part in the choice."
-)
-#: What to know about scores without held-out samples.
-NOT_HELD_OUT = (
-    "No sample was held out: the scores are those of the data of the fit, and say little about new data. Use "
-    "--test-size, or the command cv."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +65,8 @@ class Outcome:
         Fitted.
     path : PathResult or None
         Fits at many alphas.
-    scores : mapping of str to (float, float)
-        Score of the model and of the null model, by a name that says what was held out.
+    scores : mapping of str to Score
+        Scores of the model and of the null model, by a name that says what was held out.
     notes : tuple of str
         Sentences that the user should read.
     seconds : float
@@ -102,6 +80,10 @@ class Outcome:
     seed : int
     survival : tuple of SurvivalDisplay
         Of times until events: samples by predicted risk, held out or of the fit, for each target.
+    confusion : tuple of Confusion
+        Of classes one; of labels that do not exclude each other one for each.
+    criteria : mapping of str to ndarray of shape (n_alphas,)
+        Information criteria along the path, where one of them has chosen alpha.
     fills : list or None
         What stands in for missing cells of each feature.
     """
@@ -111,7 +93,7 @@ class Outcome:
     table: Table
     estimator: Any
     path: PathResult | None
-    scores: Mapping[str, tuple[float, float]]
+    scores: Mapping[str, Score]
     notes: tuple[str, ...]
     seconds: float
     converged: bool = True
@@ -119,6 +101,8 @@ class Outcome:
     test_size: float | None = None
     seed: int = 0
     survival: tuple[SurvivalDisplay, ...] = ()
+    confusion: tuple[Confusion, ...] = ()
+    criteria: Mapping[str, FloatArray] = field(default_factory=dict)
     fills: list[Any] | None = None
 
     @property
@@ -138,6 +122,12 @@ class Outcome:
         """Positions of the features in the model, strongest first on the scale of the penalty."""
         n_selected = np.count_nonzero(self.estimator.get_support())
         return strongest_first(self.estimator)[:n_selected].tolist()
+
+    @property
+    def class_counts(self) -> dict[Any, int]:
+        """Samples of each class; empty for a regression."""
+        counts = np.unique(self.table.y, return_counts=True)[1].tolist() if self.table.is_classification else []
+        return dict(zip(self.table.classes, counts, strict=True))
 
     @property
     def is_hopeless(self) -> bool:
@@ -162,15 +152,41 @@ class Outcome:
         return f"{ridges[0]:g}" if ridges[0] > 0.0 else ""
 
     @property
-    def weights_scores(self) -> str:
-        """How good the best alpha of each weight sequence and ridge is, where there are several."""
-        names = candidate_names(self.estimator)
+    def measure(self) -> tuple[str, bool]:
+        """What alpha was chosen by, in words, and whether lower is better."""
+        fitted = self.estimator
+        if hasattr(fitted, "criterion_path_"):
+            return fitted.selection.upper(), True
+        return (fitted._fitted_loss.measure, True) if fitted.scoring is None else scoring_name(fitted.scoring)
+
+    @property
+    def candidates(self) -> list[dict[str, Any]]:
+        """Each weight sequence and ridge at its best alpha, with its score or criterion; empty where there is one."""
+        names, found = candidate_names(self.estimator), []
         if len(names) == 1:
-            return ""
-        parts = []
-        for name, report in zip(names, self.estimator.search_results_, strict=True):
-            parts.append(f"{name} {value_path(report)[report['best_index']]:.4g}")
-        return ", ".join(parts)
+            return []
+        reports = self.estimator.search_results_
+        measure, lower_is_better = self.measure
+        for k, (name, report) in enumerate(zip(names, reports, strict=True)):
+            best = report["best_index"]
+            value = float(value_path(report)[best])
+            if "criterion_path" not in report and lower_is_better:
+                value = -value
+            error = float(report["std_error_path"][best]) if "std_error_path" in report else None
+            alpha = float(report["alphas"][best])
+            described = {"name": name, "alpha": alpha, "measure": measure, "score": value, "std_error": error}
+            found.append(described | {"chosen": k == best_sequence(reports)})
+        return found
+
+    @property
+    def choices(self) -> list[dict[str, Any]]:
+        """The alpha that each information criterion chooses, where one of them has chosen."""
+        found = []
+        for name, values in self.criteria.items():
+            best, path = int(np.argmin(values)), self.estimator.path_
+            point = {"criterion": name, "alpha": float(path.alphas[best]), "n_selected": int(path.n_selected[best])}
+            found.append(point | {"chosen": name == self.estimator.selection})
+        return found
 
     @property
     def facts(self) -> dict[str, str]:
@@ -197,7 +213,8 @@ class Outcome:
             "Penalty factors": ", ".join(f"{name} {value:g}" for name, value in table.penalty_factor.items()),
             "Targets from": self.reading.targets_from,
         }
-        goal = listed(table.classes or table.target_names, shown=_LISTED, quoted=False)
+        classes = [f"{label} ({count})" for label, count in self.class_counts.items()]
+        goal = listed(classes or table.target_names, shown=_LISTED, quoted=False)
         if table.is_classification:
             goal = f"{table.target_names[0]}, {len(table.classes)} classes: {goal}"
         rule = getattr(estimator, "selection", None)
@@ -209,7 +226,6 @@ class Outcome:
             choice = "given"
         else:
             choice = "any: no feature explains the targets" if self.is_hopeless else "a tenth of the largest"
-        compared = self.weights_scores
         versions = [f"groupowl {__version__}", f"Python {platform.python_version()}"]
         return {
             "File": table.source,
@@ -219,7 +235,6 @@ class Outcome:
             "Targets": goal,
             **{name: value for name, value in options.items() if value},
             "Weights": self.weights_name,
-            **({f"Scores of {'choices' if tunes_ridge(estimator) else 'weights'}": compared} if compared else {}),
             "Alpha": f"{estimator.alpha_:.6g} ({choice})",
             "Standardized": "yes" if estimator.standardize else "no",
             "Selected features": clusters_text(estimator),
@@ -241,6 +256,7 @@ class Outcome:
             "targets": table.target_names,
             "missing_targets": table.missing,
             "classes": table.classes,
+            "class_counts": {str(label): count for label, count in self.class_counts.items()},
             "weights": self.weights_name,
             "alpha": estimator.alpha_,
             "ridge": _chosen_ridge(estimator),
@@ -249,7 +265,10 @@ class Outcome:
             "converged": self.converged,
             "n_selected": len(selected),
             "selected": selected,
-            "scores": {name: {"model": pair[0], "null_model": pair[1]} for name, pair in self.scores.items()},
+            "scores": {name: score.described() for name, score in self.scores.items()},
+            "confusion": [confusion.described() for confusion in self.confusion],
+            "candidates": self.candidates,
+            "criteria": self.choices,
             "notes": self.notes,
             "seconds": self.seconds,
         }
@@ -269,6 +288,10 @@ class Outcome:
         return described
 
 
+def _chosen_ridge(estimator: Any) -> float:
+    return float(getattr(estimator, "ridge_", estimator.ridge))
+
+
 def _missing_text(table: Table) -> str:
     """How many samples have not each target, where some have not."""
     parts = [f"{name} ({count})" for name, count in table.missing.items()]
@@ -286,179 +309,6 @@ def named_design(X: Any, names: Sequence[str]) -> Any:
     if isinstance(X, np.ndarray):
         design.feature_names = list(names)
     return design
-
-
-# Scores -------------------------------------------------------------------------------------------------
-
-
-def held_out_rows(table: Table, test_size: float, seed: int) -> tuple[IndexArray, IndexArray]:
-    """Rows to fit and rows to hold out: whole groups where there are groups, every class in both parts."""
-    kind = GroupShuffleSplit if table.groups is not None else ShuffleSplit
-    if table.is_classification and table.groups is None:
-        kind = StratifiedShuffleSplit
-    splitter = kind(n_splits=1, test_size=test_size, random_state=seed)
-    try:
-        train, test = next(splitter.split(np.zeros((table.n_samples, 1)), table.y, table.groups))
-    except ValueError as error:
-        problem = " ".join(str(error).split()).rstrip(".")
-        remedy = "Use another share, or leave --test-size out."
-        raise Failure(f"--test-size {test_size:g} cannot be used here: {problem}. {remedy}") from error
-    return np.sort(train), np.sort(test)
-
-
-def scores_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tuple[Scores, list[str]]:
-    """Scores of a fit to ``train``, whose features are ``X``, and what to know about them."""
-    folded = fold_scores(estimator, X, train) if hasattr(estimator, "score_path_") else {}
-    if test is None and folded:
-        return folded, [OPTIMISTIC]
-    where, notes, held = "data of the fit, not held out", [NOT_HELD_OUT], train
-    if test is not None:
-        where, notes, held = f"held out, {test.n_samples} samples", [], test
-        X = named_design(test.X, test.feature_names)
-    if train.has_times:
-        concordance = estimator.score(X, held.target_frame, held.sample_weight, offset=held.offset)
-        return {f"concordance ({where})": (concordance, 0.5)} | folded, notes
-    if not train.is_classification:
-        loss = estimator._fitted_loss
-        Z = np.asarray(estimator._decision(X, held.offset)).reshape(held.n_samples, -1)
-        model, null = _measured_loss(loss, Z, held), _null_loss(loss, train, held)
-        return _named_scores(held, model, null, where, loss) | folded, notes
-    labels = sorted({*train.classes, *held.classes})
-    model = _measured(estimator, X, held, labels, {"offset": held.offset})
-    null = _measured(_null_model(train), held.y, held, labels)
-    return _named_scores(held, model, null, where) | folded, notes
-
-
-def survival_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tuple[SurvivalDisplay, ...]:
-    """Samples that were held out, or those of the fit, whose features are ``X``, by predicted risk; each target."""
-    if not train.has_times:
-        return ()
-    held = train if test is None else test
-    X = X if test is None else named_design(test.X, test.feature_names)
-    given: dict[str, Any] = {"sample_weight": held.sample_weight, "offset": held.offset}
-    targets = range(len(held.target_names))
-    return tuple(SurvivalDisplay.undrawn(estimator, X, held.target_frame, endpoint=k, **given) for k in targets)
-
-
-def fold_scores(estimator: Any, X: Design, table: Table) -> Scores:
-    """Mean scores of the folds at the chosen alpha, beside those of a model without features in the same folds."""
-    weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
-    folds = check_folds(estimator.cv.split(np.zeros((table.n_samples, 1)), table.y, table.groups), weight)
-    without_features, found, loss = replace(table, X=table.y), [], estimator._fitted_loss
-    for fold in folds:
-        train, test = without_features.rows(fold.train), without_features.rows(fold.test)
-        if table.is_classification:
-            found.append(_measured(_null_model(train), test.y, test, table.classes))
-        elif table.has_times:
-            found.append(_added_loss(loss, train, without_features.rows(np.concatenate(fold)), test))
-        else:
-            found.append(_null_loss(loss, train, test))
-    if not (table.is_classification or table.has_times):  # folds count by the targets that they hold out
-        weight = entry_weights(table.numbers, weight)[1].mean(axis=1)
-    shares = [weight[fold.test].sum() for fold in folds]
-    null = {name: np.average([scores[name] for scores in found], weights=shares) for name in found[0]}
-    model = {next(iter(null)): -estimator.mean_score_path_[estimator.best_index_]}
-    # what is on disk is not read again for this, and scorers know no offset
-    if "accuracy" in null and table.offset is None and not isinstance(table.X, Design):
-        chosen = {"alphas": [estimator.alpha_], "weights": estimator.weights_, "ridge": _chosen_ridge(estimator)}
-        again = clone(estimator).set_params(**chosen, scoring="accuracy")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the cross-validation has told of its own
-            again.fit(X, table.y, sample_weight=table.sample_weight, groups=table.groups)
-        model["accuracy"] = again.best_score_
-    return _named_scores(table, model, null, f"held out, {len(folds)} folds", loss)
-
-
-def _chosen_ridge(estimator: Any) -> float:
-    return float(getattr(estimator, "ridge_", estimator.ridge))
-
-
-def _null_model(table: Table) -> Any:
-    """The shares of classes; it looks at no feature, so the targets stand for X, and at no offset."""
-    return DummyClassifier(strategy="prior").fit(table.y, table.y, table.sample_weight)
-
-
-def _samples(table: Table) -> tuple[FloatArray, FloatArray]:
-    """Targets that are numbers, and their weights: 0 for those that are missing, which sum to 1 for a task on average.
-
-    One column where weights of all tasks are the same.
-    """
-    weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
-    Y, w = entry_weights(table.numbers, weight)
-    return Y, w / (w.sum() / w.shape[1])
-
-
-def _null_predictor(loss: Loss, table: Table) -> FloatArray:
-    """The best predictor that looks at no feature, without the offset; certain where targets leave no doubt."""
-    Y, w = _samples(table)
-    totals = np.broadcast_to(w, Y.shape).sum(axis=0)
-    means = (w * Y).sum(axis=0) / np.where(totals > 0.0, totals, 1.0)
-    known, best = loss.determined(means), loss.null_intercept(means)
-    if table.offset is not None:
-        best, is_open = known.copy(), np.isnan(known)
-        if is_open.any():
-            weight = w[:, 0] if w.shape[1] == 1 else w[:, is_open]
-            best[is_open] = null_constant(loss, Y[:, is_open], weight, table.offset)
-    elif np.isnan(best).any():
-        best = best_constant(loss, means, lambda total: total(Y, w))
-    return np.where(np.isnan(known), best, known)
-
-
-def null_constant(loss: Loss, Y: FloatArray, weight: FloatArray, offset: FloatArray) -> FloatArray:
-    """The intercept of a model that has nothing else but an offset: that of a problem without a feature that varies."""
-    constant = np.ones((len(Y), 1))
-    problem = build_problem(constant, Y, LATER, loss=loss, fit_intercept=True, sample_weight=weight, offset=offset)
-    return problem.to_input(problem.null_coefficients())[1]
-
-
-def _null_loss(loss: Loss, train: Table, test: Table) -> dict[str, float]:
-    """Mean loss of samples by the best predictor of others that looks at no feature."""
-    Z = np.broadcast_to(_null_predictor(loss, train), test.numbers.shape)
-    return _measured_loss(loss, Z if test.offset is None else Z + test.offset[:, None], test)
-
-
-def _measured_loss(loss: Loss, Z: FloatArray, table: Table) -> dict[str, float]:
-    """Mean loss of the samples of a table whose targets are numbers."""
-    Y, w = _samples(table)
-    return {loss.measure: -loss.score(Z, Y, w)}
-
-
-def _added_loss(loss: Loss, train: Table, whole: Table, test: Table) -> dict[str, float]:
-    """What samples add to the loss of others, without features, as folds are scored where samples are compared."""
-    unit = 1.0 / (test.n_samples if test.sample_weight is None else test.sample_weight.sum())
-    losses = []
-    for table in (whole, train):
-        weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
-        Z = np.zeros(table.y.shape) + (0.0 if table.offset is None else table.offset[:, None])
-        losses.append(loss.score(Z, table.numbers, unit * weight[:, None]))
-    return {loss.measure: losses[1] - losses[0]}
-
-
-def _measured(model: Any, X: Any, table: Table, labels: Any, added: Any = None) -> dict[str, float]:
-    """Log-loss of the samples of a table with classes, and the share of labels that are right.
-
-    ``labels`` are all classes, those that the model has not seen among them; ``added`` is the offset, by its name,
-    where the model takes one.
-    """
-    predicted, weight = model.predict(X, **added or {}), table.sample_weight
-    chances = np.zeros((table.n_samples, len(labels)))
-    chances[:, np.searchsorted(labels, model.classes_)] = model.predict_proba(X, **added or {})
-    loss = log_loss(table.y, chances, sample_weight=weight, labels=labels)
-    return {"log-loss": loss, "accuracy": accuracy_score(table.y, predicted, sample_weight=weight)}
-
-
-def _named_scores(
-    table: Table, model: dict[str, float], null: dict[str, float], where: str, loss: Loss | None = None
-) -> Scores:
-    """Scores of the model beside those of the null model, and what part of the loss of numbers is explained."""
-    scores = {f"{name} ({where})": (float(model[name]), float(null[name])) for name in model}
-    if loss is not None and not (table.is_classification or table.has_times):
-        ((own, null_loss),) = scores.values()
-        (whole,) = _null_loss(loss, table, table).values()
-        if whole > 0.0:
-            name = "R2" if loss.is_quadratic else "D2"
-            scores[f"{name} ({where})"] = (1.0 - own / whole, 1.0 - null_loss / whole)
-    return scores
 
 
 # Notes --------------------------------------------------------------------------------------------------
@@ -514,3 +364,30 @@ def edge_note(estimator: Any) -> list[str]:
     """Whether the chosen alpha is the last of a grid that was made from --eps."""
     note = edge_of_grid_text(estimator, "--eps with a value below {:g} looks further")
     return [note] if note else []
+
+
+def choice_note(estimator: Any, criteria: Mapping[str, FloatArray], out: Path | None) -> list[str]:
+    """What to do where a criterion has chosen a model without features, although there are others."""
+    if not criteria or estimator.path_.alpha_max == 0.0 or estimator.path_.n_selected[estimator.best_index_] > 0:
+        return []
+    path, others, typed = estimator.path_, [], []
+    for name, values in criteria.items():
+        best = int(np.argmin(values))
+        if path.n_selected[best] > 0:
+            others.append(
+                f"{name} chooses {path.alphas[best]:.6g} with {counted(int(path.n_selected[best]), 'feature')}"
+            )
+            typed.append(f"{path.alphas[best]:.6g}")
+    found = f"{estimator.selection} chooses alpha {estimator.alpha_:.6g}, which selects NO FEATURE"
+    kept = f"All {len(path)} points of the path are kept"
+    which = "MODEL" if out is None else shlex.quote(str(out))
+    cv = "the command cv chooses by samples that were held out"
+    if not path.n_selected.any():
+        return [f"{found}, and no other point of the path does. A smaller --eps, or other --alphas, go further; {cv}."]
+    if not typed:
+        i = int(np.argmax(path.n_selected > 0))
+        some = f"the largest alpha that selects some is {path.alphas[i]:.6g}"
+        typed_one = f"groupowl predict {which} FILE --alpha {path.alphas[i]:.6g} predicts with it"
+        return [f"{found}, as the other criteria do. {kept}; {some}: {typed_one}, and {cv}."]
+    use = f"groupowl predict {which} FILE --alpha {typed[0]} predicts with another"
+    return [f"{found}; {', '.join(others)}. {kept}: {use}, --selection saves what another criterion chooses, and {cv}."]

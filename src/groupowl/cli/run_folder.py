@@ -18,9 +18,10 @@ from .. import __version__, _files
 from ..designs.disk.matrix_folder import RECORD
 from ..inputs import coefficient_columns, exclusive_classes, task_names
 from ..storage import load, read_settled, save
-from ..tables import Dialect, Reading, Roles
+from ..tables import Dialect, Reading, Roles, Table
 from ..tables.sheet import is_number
 from ..tables.table import NumberedNames
+from .evaluation import null_constants
 from .messages import Failure, writing
 from .outcome import Outcome
 
@@ -111,6 +112,7 @@ def write_outcome(outcome: Outcome, out: Path | None, *, force: bool) -> tuple[l
             }
             fitted = outcome.estimator
             columns |= {name: getattr(fitted, found) for name, found in _SCORES.items() if hasattr(fitted, found)}
+            columns |= outcome.criteria
             texts[ALPHAS] = csv_text([columns, *zip(*columns.values(), strict=True)])
         if table.has_times:
             texts[BASELINE] = csv_text(_baseline_rows(outcome))
@@ -146,11 +148,10 @@ def write_report_file(path: Path, outcome: Outcome) -> None:
     """The report of an outcome."""
     from ..report import ReportContents, write_report
 
-    same = {
-        name: getattr(outcome, name) for name in ("title", "facts", "estimator", "path", "scores", "notes", "survival")
-    }
-    names, targets = outcome.names, outcome.table.target_names
-    contents = ReportContents(command=outcome.typed, feature_names=names, target_names=targets, **same)
+    names = ("title", "facts", "estimator", "path", "scores", "notes", "survival", "confusion", "candidates", "choices")
+    same: dict[str, Any] = {name: getattr(outcome, name) for name in names}
+    same |= {"feature_names": outcome.names, "target_names": outcome.table.target_names}
+    contents = ReportContents(command=outcome.typed, **same)
     write_report(path, contents)
 
 
@@ -205,12 +206,34 @@ def _record(outcome: Outcome) -> dict[str, Any]:
         "task": table.task,
         "features": asdict(names) if isinstance(names, NumberedNames) else list(names),
         "targets": list(table.target_names),
+        "target_columns": _target_columns(table),
+        "null_model": _null_model(outcome),
         "ignored": list(table.ignored),
         "coefficient_columns": coefficient_columns(len(np.atleast_2d(estimator.coef_)), named),
-        "scores": {name: list(pair) for name, pair in outcome.scores.items()},
+        "scores": {name: score.described() for name, score in outcome.scores.items()},
+        "confusion": [confusion.described() for confusion in outcome.confusion],
+        "candidates": outcome.candidates,
+        "criteria": outcome.choices,
         "notes": list(outcome.notes),
         "facts": outcome.facts,
     }
+
+
+def _target_columns(table: Table) -> list[str]:
+    """Columns of the file that are the targets; those of events come before their times."""
+    if not table.has_times:
+        return list(table.target_names)
+    events = table.ignored[len(table.ignored) - len(table.target_names) :]
+    return [name for pair in zip(events, table.target_names, strict=True) for name in pair]
+
+
+def _null_model(outcome: Outcome) -> list[float]:
+    """Predictors of the model that looks at no feature; of classes their shares, in the order of the model's."""
+    table, fitted = outcome.table, outcome.estimator
+    constants = null_constants(fitted._fitted_loss, table, table.classes)
+    if not table.is_classification:
+        return [float(value) for value in constants]
+    return [float(share) for share in np.exp(constants)[np.searchsorted(table.classes, fitted.classes_)]]
 
 
 # Reading it again ---------------------------------------------------------------------------------------
@@ -235,6 +258,13 @@ class SavedRun:
         What stands in for missing cells of each feature.
     has_record : bool
         Whether a run has written the folder, and not :func:`groupowl.save` alone.
+    file : str
+        The file of the fit.
+    target_columns : tuple of str
+        Columns of targets, pairs of events and times among them.
+    task : str
+    null_model : list of float or None
+        What a model that looks at no feature predicts: a predictor for each target, or the shares of classes.
     """
 
     estimator: Any
@@ -246,6 +276,10 @@ class SavedRun:
     seed: int = 0
     fills: Any = None
     has_record: bool = True
+    file: str = ""
+    target_columns: tuple[str, ...] = ()
+    task: str = ""
+    null_model: Any = None
 
 
 def read_run(folder: Path) -> SavedRun:
@@ -268,8 +302,8 @@ def _read_run(folder: Path) -> SavedRun:
     except (OSError, ValueError) as error:
         raise Failure(str(error)) from error
     kind = type(estimator).__name__
-    if not hasattr(estimator, "predict"):
-        raise Failure(f"{folder} holds a {kind}, which cannot predict. Save an estimator.")
+    if not hasattr(estimator, "get_params"):
+        raise Failure(f"{folder} holds a {kind}, and no model. Save an estimator; in Python, a path predicts itself.")
     if not hasattr(estimator, "coef_"):
         raise Failure(f"{folder} holds a {kind} that is not fitted. Fit it, and save it again.")
     if not is_run:
@@ -289,7 +323,8 @@ def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedR
         raise Failure(f"{folder} was written by groupowl {record['groupowl_version']}. Update groupowl to read it.")
     features, reading = record["features"], record["reading"]
     stored = {name: record[name] for name in ("targets", "ignored", "test_size", "seed")}
-    stored["fills"] = record.get("fills")
+    later = ("file", "target_columns", "task", "null_model", "fills")  # which earlier versions have not, or not all
+    stored |= {name: record[name] for name in later if name in record}
     parts = {"roles": _made(Roles, reading["roles"]), "dialect": _made(Dialect, reading.get("dialect", {}))}
     reading = _made(Reading, {**reading, **parts})
     names = features if isinstance(features, list) else _made(NumberedNames, features)
@@ -308,6 +343,11 @@ def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedR
             raise ValueError(f"it has {len(names)} {what}, but the model has {count}")
         if names is not fitted and not np.array_equal(names, fitted):
             raise ValueError(f"its {what} are not those of the model")
+    n_constants = len(estimator.classes_) if is_class else n_targets
+    if run.null_model is not None:
+        constants = run.null_model if isinstance(run.null_model, tuple) else ()
+        if len(constants) != n_constants or not all(type(value) is float for value in constants):
+            raise ValueError(f"its null_model must be {n_constants} numbers, got {run.null_model!r}")
     if not 0 <= run.seed < 2**32 or not (run.test_size is None or 0.0 < run.test_size < 1.0):
         raise ValueError(f"the samples that were held out are unknown: test_size {run.test_size!r}, seed {run.seed!r}")
     return run

@@ -7,7 +7,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,7 +22,10 @@ from rich.text import Text
 
 from .._text import printable
 from ..estimators.fit_summary import feature_rows, scale_text
+from ..model_selection.scores import Confusion, Score, verdicts
+from ..report.page import number
 from .commands import TalkOptions
+from .evaluation import Evaluation
 from .messages import print_paths, say
 from .outcome import Outcome
 
@@ -31,8 +34,10 @@ _PATIENCE = 2.0
 _REWRITE_EVERY = 0.2
 _WRITE_EVERY = 10.0
 
-# Features of a model that are shown, and facts about it.
+# Features of a model that are shown, targets with scores of their own, classes in a matrix, and facts.
 _SHOWN = 12
+_SHOWN_TARGETS = 10
+_SHOWN_CLASSES = 8
 _FACTS = (
     "File",
     "Samples",
@@ -40,8 +45,6 @@ _FACTS = (
     "Targets",
     "Missing targets",
     "Weights",
-    "Scores of weights",
-    "Scores of choices",
     "Alpha",
     "Selected features",
     "Objective",
@@ -176,10 +179,8 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
         return
     console, estimator, facts = PlainConsole(), outcome.estimator, outcome.facts
     _print_facts(console, outcome.title, {name: facts[name] for name in _FACTS if name in facts})
-    scores = plain_table(["score"], ["model", "null model"])
-    for name, (model, null) in outcome.scores.items():
-        scores.add_row(Text(name), f"{model:.4g}", f"{null:.4g}")
-    console.print(scores)
+    print_scores(console, outcome.scores, outcome.confusion)
+    _print_choices(console, outcome)
     shown, n_words = outcome.features[:_SHOWN], 2 if hasattr(estimator, "feature_groups_") else 1
     headings, *rows = feature_rows(estimator, shown)
     features = plain_table(["selected feature", *headings[1:n_words]], headings[n_words:])
@@ -190,11 +191,105 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
         features.add_row(f"... {len(outcome.features) - _SHOWN} more", *("" for _ in headings[1:]))
     rest = "None explains the targets, at any alpha." if outcome.is_hopeless else "A smaller alpha selects some."
     console.print(features if shown else Text(f"No feature is selected. {rest}\n"))
+    loud = verdicts(outcome.scores)
+    for note in loud:
+        console.print(Text(f"WARNING: {note}", style="bold red"))
     for note in filter(None, [scale_text(estimator), *outcome.notes]):
-        console.print(Text(f"Note: {note}"))
+        if note not in loud:
+            console.print(Text(f"Note: {note}"))
     if not written:
         console.print(Text("Nothing was written; --out DIR keeps the model, its tables and its report."))
     print_paths(written)
+
+
+def print_evaluation(evaluation: Evaluation, *, on_stderr: bool = False) -> None:
+    """Scores of new samples, and what must be said of them."""
+    console = PlainConsole(stderr=on_stderr)
+    print_scores(console, evaluation.scores, evaluation.confusion)
+    for note in verdicts(evaluation.scores):
+        console.print(Text(f"WARNING: {note}", style="bold red"))
+    for note in evaluation.notes:
+        console.print(Text(f"Note: {note}"))
+
+
+def print_scores(console: Console, scores: Mapping[str, Score], confusion: Sequence[Confusion]) -> None:
+    """Scores beside those of the null model, for all targets and for each, and which classes are confused."""
+    if not scores:
+        return
+    table = plain_table(["score"], ["model", "std. error", "null model"])
+    for name, score in scores.items():
+        table.add_row(Text(printable(name)), *_score_cells(score))
+        for target, own in list(score.targets.items())[:_SHOWN_TARGETS]:
+            table.add_row(Text(f"  {printable(target)}", overflow="ellipsis", no_wrap=True), *_score_cells(own))
+        if len(score.targets) > _SHOWN_TARGETS:
+            table.add_row(f"  ... {len(score.targets) - _SHOWN_TARGETS} more", "", "", "")
+    console.print(table)
+    if len(confusion) == 1 and not confusion[0].target:
+        console.print(_confusion_table(confusion[0]))
+    elif confusion:
+        console.print(_label_table(confusion))
+
+
+def _score_cells(score: Score) -> list[str]:
+    return [_shown(score.model), _shown(score.std_error, 2), _shown(score.null)]
+
+
+def _shown(value: float, digits: int = 4) -> str:
+    return "-" if np.isnan(value) else number(value, digits)
+
+
+def _confusion_table(confusion: Confusion) -> Table:
+    """Samples of each class, and what they are taken for; of many classes only the most frequent mistake."""
+    labels = [printable(label) for label in confusion.labels]
+    if len(labels) > _SHOWN_CLASSES:
+        table = plain_table(["class", "mostly taken for"], ["of them", "samples", "right"])
+        wrong = confusion.matrix * (1.0 - np.eye(len(labels)))
+        for k, label in enumerate(labels):
+            j = int(wrong[k].argmax())
+            mistake = (labels[j], f"{wrong[k, j]:g}") if wrong[k, j] > 0.0 else ("", "")
+            table.add_row(Text(label), Text(mistake[0]), mistake[1], *_class_cells(confusion, k))
+        return table
+    table = plain_table(["true class"], [*(f"as {label}" for label in labels), "samples", "right"])
+    for k, label in enumerate(labels):
+        cells = [f"{count:g}" for count in confusion.matrix[k].tolist()]
+        table.add_row(Text(label), *cells, *_class_cells(confusion, k))
+    return table
+
+
+def _class_cells(confusion: Confusion, k: int) -> tuple[str, str]:
+    recall = confusion.recalls[k]
+    return f"{confusion.counts[k]:g}", "-" if np.isnan(recall) else f"{100 * recall:.0f} %"
+
+
+def _label_table(confusion: Sequence[Confusion]) -> Table:
+    """Labels that do not exclude each other: how many samples have them, are said to have them, and both."""
+    table = plain_table(["label"], ["samples", "have it", "predicted", "both"])
+    for own in confusion[:_SHOWN_TARGETS]:
+        matrix = own.matrix
+        cells = (matrix.sum(), own.counts[1], own.predicted[1], matrix[1, 1])
+        table.add_row(Text(printable(own.target)), *(f"{count:g}" for count in cells))
+    if len(confusion) > _SHOWN_TARGETS:
+        table.add_row(f"... {len(confusion) - _SHOWN_TARGETS} more", "", "", "", "")
+    return table
+
+
+def _print_choices(console: Console, outcome: Outcome) -> None:
+    """What alpha and weights were chosen from."""
+    if candidates := outcome.candidates:
+        measure, is_error = outcome.measure
+        better = "lower" if is_error else "higher"
+        table = plain_table(["choice", f"({better} is better)"], ["alpha", measure, "std. error"])
+        for own in candidates:
+            error = "-" if own["std_error"] is None else _shown(own["std_error"], 2)
+            chosen = "chosen" if own["chosen"] else ""
+            table.add_row(Text(printable(own["name"])), chosen, f"{own['alpha']:.6g}", _shown(own["score"]), error)
+        console.print(table)
+    if choices := outcome.choices:
+        table = plain_table(["criterion", ""], ["alpha", "selected features"])
+        for own in choices:
+            chosen = "saved" if own["chosen"] else f"--selection {own['criterion']}"
+            table.add_row(own["criterion"], chosen, f"{own['alpha']:.6g}", str(own["n_selected"]))
+        console.print(table)
 
 
 def print_selection(title: str, facts: dict[str, str], frame: Any, notes: Sequence[str], written: list[Path]) -> None:

@@ -138,6 +138,8 @@ class GroupOWLBase(ReportMethods):
 
     # Whether a fit keeps what a path goes on from, the data among it, until the path is made.
     _keeps_solves = False
+    # Whether a search keeps what the fits of its folds predict for the samples that they test, or all criteria.
+    _keeps_details = False
     # Fitted attributes that are computed from the coefficients, and change with their rounding.
     _follow_coefficients: ClassVar[tuple[str, ...]] = ()
 

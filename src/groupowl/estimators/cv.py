@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial, reduce
 from operator import add, attrgetter
@@ -119,13 +120,14 @@ class CrossValidatedFit(SearchAttributes, GroupOWLBase):
             choices = search.run(self.resume)
             reports = list(map(attrgetter("report"), choices))
             best = best_sequence(reports)
-            model, path, report = choices[best]
+            model, path, report, held_out, criteria = choices[best]
             settings, alpha = search.fitting.settings, path.points[report["best_index"]].alpha
             data = replace(search.data, fitting=search.fitting_of(best))
             result = self._final_fit(model, alpha, settings, self.callback, report["best_index"])
         short, prefix = short_of_tolerance(path.points, len(path.points), "alphas")
         warn_unless_converged(short if prefix else result, model.problem.goal(settings.tol), settings, prefix=prefix)
         fitted = {"path_": path.labeled(data.labels), "search_results_": reports}
+        fitted |= {"_held_out": held_out, "_criteria": criteria} if self._keeps_details else {}
         for name, value in report.items():
             fitted[f"{name}_"] = value
         return self._store(data, model.weights, result, alpha, model, **fitted)
@@ -218,6 +220,15 @@ class CrossValidatedFit(SearchAttributes, GroupOWLBase):
             chosen[report["best_index"]] = k == best
             parts.append(pandas.DataFrame(columns | {"chosen": chosen}))
         return pandas.concat(parts, ignore_index=True)
+
+    def _at_alpha(self, alpha: float) -> Self:
+        """The same estimator with the coefficients of another point of its path, without certificates."""
+        other, path = copy(self), self.path_
+        other.coef_ = np.reshape(path.coef_at(alpha), self.coef_.shape).astype(self.coef_.dtype)
+        intercept = path.intercept_at(alpha).astype(self.coef_.dtype)
+        other.intercept_ = intercept if np.ndim(self.intercept_) else intercept[0]
+        other.alpha_ = float(alpha)
+        return other
 
     # What a fit needs -------------------------------------------------------------------------------
 
@@ -483,7 +494,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; slightly optimistic, because alpha was
         chosen by it.
     std_error_path_ : ndarray of shape (n_alphas,)
-        Standard error of the mean over folds (ddof 1); NaN for one fold.
+        Standard error of the mean over folds (ddof 1); NaN for one fold. With a splitter that has ``n_repeats``, the
+        repetitions share their samples, so the number of folds of one repetition counts.
     selection_frequency_ : ndarray of int of shape (n_features,)
         In how many folds each feature was selected at ``alpha_``.
     criterion_path_ : ndarray of shape (n_alphas,)
@@ -704,7 +716,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; slightly optimistic, because alpha was
         chosen by it.
     std_error_path_ : ndarray of shape (n_alphas,)
-        Standard error of the mean over folds (ddof 1); NaN for one fold.
+        Standard error of the mean over folds (ddof 1); NaN for one fold. With a splitter that has ``n_repeats``, the
+        repetitions share their samples, so the number of folds of one repetition counts.
     selection_frequency_ : ndarray of int of shape (n_features,)
         In how many folds each feature was selected at ``alpha_``.
     criterion_path_ : ndarray of shape (n_alphas,)

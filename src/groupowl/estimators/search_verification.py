@@ -12,7 +12,7 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..model_selection import CRITERIA, Choice, Search
-from ..model_selection.search import FOLD_TOL, best_sequence, mean_scores, score_report, tunes_ridge
+from ..model_selection.search import FOLD_TOL, best_sequence, mean_scores, repeats_of, score_report, tunes_ridge
 from ..path import PathPoint, PathResult
 from ..path.follower import MAX_DEVIANCE
 from .verification import (
@@ -243,7 +243,7 @@ class SearchCheck:
         shape = (len(report["alphas"]), scores.shape[-1] if self.fold_weights is None else len(self.fold_weights))
         if scores.shape != shape or np.isnan(means).all() or means.shape != shape[:1]:
             return {"score_path": np.full(shape, np.nan), "mean_score_path": np.full(shape[0], np.nan)}, {}
-        found = score_report(self.fit.selection, scores, means)
+        found = score_report(self.fit.selection, scores, means, repeats_of(self.fit.cv))
         room = RTOL * np.abs(scores).max(axis=1)
         allowances: dict[str, Any] = {"std_error_path": room, "mean_score_path": room}
         if self.fold_weights is not None:

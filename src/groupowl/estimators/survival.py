@@ -78,15 +78,27 @@ def concordance(y: Any, predicted: FloatArray, sample_weight: FloatArray) -> flo
     Pairs count where the event of the earlier is known, within strata, by the product of their weights; equal
     predictors count half. NaN where there is no pair.
     """
-    right = total = 0.0
+    return concordance_and_error(y, predicted, sample_weight)[0]
+
+
+def concordance_and_error(y: Any, predicted: FloatArray, sample_weight: FloatArray) -> tuple[float, float]:
+    """The same, and its standard error, from what each sample has to do with it (infinitesimal jackknife)."""
+    right, total = np.zeros((2, len(y)))  # over the pairs of each sample
     stratum = np.unique(y["stratum"], return_inverse=True)[1] if "stratum" in y.dtype.names else np.zeros(len(y))
     for i in np.flatnonzero(y["event"]):
         is_later = (y["time"] > y["time"][i]) | ((y["time"] == y["time"][i]) & ~y["event"])
         is_later &= stratum == stratum[i]
         weight, others = sample_weight[i] * sample_weight[is_later], predicted[is_later]
-        right += float(weight @ ((others < predicted[i]) + 0.5 * (others == predicted[i])))
-        total += float(weight.sum())
-    return right / total if total > 0.0 else np.nan
+        hits = weight * ((others < predicted[i]) + 0.5 * (others == predicted[i]))
+        right[is_later] += hits
+        total[is_later] += weight
+        right[i] += hits.sum()
+        total[i] += weight.sum()
+    n_pairs = 0.5 * total.sum()
+    if n_pairs == 0.0:
+        return np.nan, np.nan
+    index = 0.5 * right.sum() / n_pairs
+    return float(index), float(np.linalg.norm(right - index * total) / n_pairs)
 
 
 class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -671,7 +683,8 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
         Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; slightly optimistic, because alpha was
         chosen by it.
     std_error_path_ : ndarray of shape (n_alphas,)
-        Standard error of the mean over folds (ddof 1); NaN for one fold.
+        Standard error of the mean over folds (ddof 1); NaN for one fold. With a splitter that has ``n_repeats``, the
+        repetitions share their samples, so the number of folds of one repetition counts.
     selection_frequency_ : ndarray of int of shape (n_features,)
         In how many folds each feature was selected at ``alpha_``.
     criterion_path_ : ndarray of shape (n_alphas,)

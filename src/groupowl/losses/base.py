@@ -136,6 +136,10 @@ class Loss(ABC):
         """How well ``Z`` predicts, larger is better; a mean where the weights of all samples sum to 1."""
         return -self.value(Z, Y, w)
 
+    def errors(self, Z: FloatArray, Y: FloatArray) -> FloatArray:
+        """What :meth:`score` is minus the weighted mean of, for each sample and task."""
+        raise NotImplementedError(f"loss={self.name!r} is no sum over samples and tasks")
+
     def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
         """Of models with this loss per unit of sample weight, up to a constant, for information criteria.
 

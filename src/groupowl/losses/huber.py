@@ -57,9 +57,12 @@ class HuberLoss(Loss):
         return Y
 
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        return float(np.add.reduce(w * self.errors(Z, Y), axis=None))
+
+    def errors(self, Z: FloatArray, Y: FloatArray) -> FloatArray:
         size = np.abs(Y - Z)
         inner = np.minimum(size, self.delta)
-        return float(np.add.reduce(w * inner * (size - 0.5 * inner), axis=None))
+        return inner * (size - 0.5 * inner)
 
     def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``theta = w clip(y - z, -delta, delta)``."""

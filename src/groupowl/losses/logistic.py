@@ -91,8 +91,11 @@ class LogisticLoss(SeparableLoss):
 
     def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """Minus the log-loss, the mean over labels, with probabilities clipped as scikit-learn clips them."""
+        return -float(np.sum(w * self.errors(Z, Y))) / Y.shape[1]
+
+    def errors(self, Z: FloatArray, Y: FloatArray) -> FloatArray:
         P = np.clip(expit(Z), EPS, 1.0 - EPS)
-        return float(np.sum(w * (Y * np.log(P) + (1.0 - Y) * np.log1p(-P)))) / Y.shape[1]
+        return np.asarray(-(Y * np.log(P) + (1.0 - Y) * np.log1p(-P)))
 
     def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
         return 2.0 * n_samples * loss

@@ -82,6 +82,9 @@ class PoissonLoss(SeparableLoss):
         """Minus the mean deviance, over samples and tasks."""
         return -self.deviance(Z, Y, w) / Y.shape[1]
 
+    def errors(self, Z: FloatArray, Y: FloatArray) -> FloatArray:
+        return 2.0 * (self.cost(Z, Y) - self.dual_cost(Y, Y))
+
     def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
         return 2.0 * n_samples * loss  # up to the factorials, which no model changes
 

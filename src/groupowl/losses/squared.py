@@ -100,6 +100,9 @@ class SquaredLoss(Loss):
         """Minus the mean squared error."""
         return -2.0 * self.value(Z, Y, w) / Y.shape[-1]
 
+    def errors(self, Z: FloatArray, Y: FloatArray) -> FloatArray:
+        return np.square(Y - Z)
+
     def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
         """Normal errors of one variance for all tasks, estimated from the residuals."""
         variance = 2.0 * max(loss, least, TINY) / n_tasks

@@ -150,6 +150,7 @@ class FoldTask(NamedTuple):
     training: TrainingSet
     score: Score
     weight: float  # of the samples that are scored
+    fold: Fold | None = None  # None where samples are known by their statistics only
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,20 +164,30 @@ class FoldResult:
         Features with coefficients, for each alpha.
     n_short : int
         Fits that fell short of the tolerance.
+    solutions : list of Solution
+        For each alpha, where they are to be kept.
     """
 
     scores: FloatArray
     supports: list[IndexArray]
     n_short: int
+    solutions: list[Solution]
 
 
 def run_fold(
-    task: FoldTask, fitting: Fitting, weights: FloatArray, alphas: FloatArray, seed: int, what: str = ""
+    task: FoldTask,
+    fitting: Fitting,
+    weights: FloatArray,
+    alphas: FloatArray,
+    seed: int,
+    what: str = "",
+    keeps_solutions: bool = False,
 ) -> FoldResult:
     """Fit the path of a fold and score it; ``what`` begins lines of progress."""
     solutions, n_short = task.training.fit(fitting, weights, alphas, seed, what)
     scores = task.score(solutions, alphas, weights)
-    return FoldResult(scores, list(map(attrgetter("support"), solutions)), n_short)
+    kept = solutions if keeps_solutions else []
+    return FoldResult(scores, list(map(attrgetter("support"), solutions)), n_short, kept)
 
 
 def _numbered_fold(number: int, *work: Any) -> tuple[int, FoldResult]:
@@ -196,20 +207,30 @@ def _closed_quietly(results: Any) -> Iterator[Any]:
 
 
 class KeptFolds:
-    """Results of folds in a folder, a file for each; without a folder nothing is read and written."""
+    """Results of folds in a folder, a file for each; without a folder nothing is read and written.
 
-    def __init__(self, folder: ResumeFolder | None) -> None:
+    A file without solutions is of no use where these are to be kept.
+    """
+
+    def __init__(self, folder: ResumeFolder | None, keeps_solutions: bool = False) -> None:
         self.folder = folder
+        self.keeps_solutions = keeps_solutions
 
     def read(self, number: int, n_alphas: int) -> FoldResult | None:
         """What is there, or None."""
         found = None if self.folder is None else self.folder.read(f"fold_{number:05d}")
-        if found is None or not {"scores", "features", "sizes", "n_short"} <= found.keys():
+        needed = {"scores", "features", "sizes", "n_short"} | (
+            {"rows", "intercepts"} if self.keeps_solutions else set()
+        )
+        if found is None or not needed <= found.keys():
             return None
         if len(found["scores"]) != n_alphas:  # the path has ended elsewhere
             return None
-        supports = np.split(found["features"].astype(np.intp), np.cumsum(found["sizes"])[:-1])
-        return FoldResult(found["scores"], supports, int(found["n_short"]))
+        ends = np.cumsum(found["sizes"])[:-1]
+        supports, solutions = np.split(found["features"].astype(np.intp), ends), []
+        if self.keeps_solutions:
+            solutions = list(map(Solution, supports, np.split(found["rows"], ends), found["intercepts"]))
+        return FoldResult(found["scores"], supports, int(found["n_short"]), solutions)
 
     def write(self, number: int, result: FoldResult) -> None:
         """Keep a result."""
@@ -217,6 +238,9 @@ class KeptFolds:
             sizes = list(map(len, result.supports))
             features = np.concatenate(result.supports)
             kept = {"scores": result.scores, "features": features, "sizes": sizes, "n_short": result.n_short}
+            if self.keeps_solutions:
+                kept["rows"] = np.concatenate([solution.rows for solution in result.solutions])
+                kept["intercepts"] = np.stack([solution.intercept for solution in result.solutions])
             self.folder.write(f"fold_{number:05d}", **kept)
 
 
@@ -231,15 +255,23 @@ def mean_scores(scores: FloatArray, fold_weights: FloatArray) -> FloatArray:
 
 
 @np.errstate(all="ignore")
-def standard_errors(scores: FloatArray) -> FloatArray:
-    """Standard deviation over folds (ddof 1) divided by the root of their number; NaN for a single fold."""
+def standard_errors(scores: FloatArray, repeats: int = 1) -> FloatArray:
+    """Standard deviation over folds (ddof 1) divided by the root of their number; NaN for a single fold.
+
+    Of repeated folds it is the number of one repetition that counts: repetitions share their samples.
+    """
     n_alphas, n_folds = scores.shape
     if n_folds < 2:
         return np.full(n_alphas, np.nan)
     size = np.abs(scores).max(axis=1, keepdims=True)
     size[(size == 0.0) | ~np.isfinite(size)] = 1.0
     deviations = size[:, 0] * np.std(scores / size, axis=1, ddof=1)  # squares of large scores would overflow
-    return deviations / np.sqrt(n_folds)
+    return deviations / np.sqrt(n_folds / repeats)
+
+
+def repeats_of(cv: Any) -> int:
+    """How often a splitter makes all of its folds."""
+    return int(getattr(cv, "n_repeats", 1))
 
 
 @np.errstate(all="ignore")
@@ -261,9 +293,9 @@ def choose(selection: str, means: FloatArray, errors: FloatArray) -> int:
     return int(np.flatnonzero(means >= means[best] - errors[best])[0])
 
 
-def score_report(selection: str, scores: FloatArray, means: FloatArray) -> dict[str, Any]:
+def score_report(selection: str, scores: FloatArray, means: FloatArray, repeats: int = 1) -> dict[str, Any]:
     """Scores of folds, of shape (n_alphas, n_folds), their means and errors, and the alpha that they choose."""
-    errors = standard_errors(scores)
+    errors = standard_errors(scores, repeats)
     best = choose(selection, means, errors)
     return {
         "best_index": best,
@@ -370,11 +402,17 @@ def candidate_names(estimator: Any) -> list[str]:
 
 
 class Choice(NamedTuple):
-    """What was found for one weight sequence and ridge: the path on all data, and what the choice is made from."""
+    """What was found for one weight sequence and ridge: the path on all data, and what the choice is made from.
+
+    ``held_out``, where it is to be kept: each fold, and what its fit at the chosen alpha predicts for the samples that
+    it tests. ``criteria``, where one of them decides: all information criteria along the path, by name.
+    """
 
     model: Model
     path: PathResult
     report: dict[str, Any]  # fitted attributes, without the underscore
+    held_out: tuple[tuple[Fold, FloatArray], ...] = ()
+    criteria: dict[str, FloatArray] = {}  # noqa: RUF012  # which nobody changes
 
 
 def merit(report: dict[str, Any]) -> float:
@@ -449,8 +487,12 @@ class Search:
         """
         models = self.models
         if self.estimator.selection in CRITERIA:
-            paths = self.paths(self._folder(resume), share=1.0)
-            return [Choice(*item, self.criterion_report(*item)) for item in zip(models, paths, strict=True)]
+            choices = []
+            for model, path in zip(models, self.paths(self._folder(resume), share=1.0), strict=True):
+                criteria = self.criteria(model, path)
+                by_criterion = self.criterion_report(model, path, criteria)
+                choices.append(Choice(model, path, by_criterion, criteria=criteria))
+            return choices
         folds = [] if self.parts else self.folds()
         tasks, total = self._fold_tasks(folds)
         folder = self._folder(resume, folds)
@@ -460,19 +502,19 @@ class Search:
         paths = replace(self, models=models).paths(folder, share=share)
         settings, stop = self.fitting.settings, Stop()
         of_folds = replace(settings, tol=max(settings.tol, FOLD_TOL), interrupted=stop)
-        work, names = [], []
+        work, names, keeps = [], [], self.estimator._keeps_details
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
             alphas = self.grids[i][: len(path.points)]
             fitting = replace(self.fitting_of(i), settings=of_folds)
             for f, task in enumerate(tasks):
                 what = self._what(i, f"fold {f + 1}/{len(tasks)}") if self.estimator.verbose else ""
                 seed = int(settings.rng.integers(_MOST_SEEDS))
-                work.append((task, fitting, model.weights, alphas, seed, what))
+                work.append((task, fitting, model.weights, alphas, seed, what, keeps))
                 names.append(what)
         in_kernel = may_ask_kernel(settings) and compiled_data(models[0].problem) is not None
         prefer = "threads" if in_kernel and self.score is None else None  # scorers of scikit-learn's are Python
         try:
-            results = self._run_folds(work, names, KeptFolds(folder), prefer, share)
+            results = self._run_folds(work, names, KeptFolds(folder, keeps), prefer, share)
         except BaseException:
             stop.is_over = True  # for folds that run in threads
             raise
@@ -486,17 +528,31 @@ class Search:
                 stacklevel=3,
             )
         choices, fold_weights = [], np.array(list(map(attrgetter("weight"), tasks)))
+        held_out: tuple[tuple[Fold, FloatArray], ...] = ()
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
             of_model = results[i * len(tasks) : (i + 1) * len(tasks)]
             scores = np.stack(list(map(attrgetter("scores"), of_model)), axis=1)
             report: dict[str, Any] = {"weights": model.weights, "alphas": self.grids[i][: len(path.points)]}
             report |= {"ridge": self.ridges[i]} if tunes_ridge(self.estimator) else {}
-            report |= score_report(self.estimator.selection, scores, mean_scores(scores, fold_weights))
+            means = mean_scores(scores, fold_weights)
+            report |= score_report(self.estimator.selection, scores, means, repeats_of(self.estimator.cv))
             frequency = np.zeros(model.problem.n_rows, dtype=np.intp)
             for result in of_model:
                 frequency[result.supports[report["best_index"]]] += 1
-            choices.append(Choice(model, path, report | {"selection_frequency": frequency}))
+            if keeps:
+                chosen = [result.solutions[report["best_index"]] for result in of_model]
+                held_out = self._held_out(tasks, chosen)
+            choices.append(Choice(model, path, report | {"selection_frequency": frequency}, held_out))
         return choices
+
+    def _held_out(self, tasks: list[FoldTask], solutions: list[Solution]) -> tuple[tuple[Fold, FloatArray], ...]:
+        """Each fold with the predictors of its solution for the samples that it tests, without the offset."""
+        design, found = as_design(self.data.X), []
+        for task, solution in zip(tasks, solutions, strict=True):
+            assert task.fold is not None
+            Z = design.rows(task.fold.test).matmul(solution.coef(design.n_features), solution.intercept)
+            found.append((task.fold, np.asarray(Z)))
+        return tuple(found)
 
     def _run_folds(
         self, work: list[Any], names: list[str], kept: KeptFolds, prefer: str | None, share: float
@@ -587,8 +643,16 @@ class Search:
             begin(len(paths))
         return paths
 
-    def criterion_report(self, model: Model, path: PathResult) -> dict[str, Any]:
-        """The alpha of the smallest criterion; a relaxed fit is judged as it is, free on its support."""
+    def criterion_report(
+        self, model: Model, path: PathResult, criteria: dict[str, FloatArray] | None = None
+    ) -> dict[str, Any]:
+        """The alpha of the smallest criterion, from all of them where they are known."""
+        values = (criteria or self.criteria(model, path))[self.estimator.selection]
+        best = int(np.argmin(values))
+        return {"weights": model.weights, "alphas": path.alphas, "best_index": best, "criterion_path": values}
+
+    def criteria(self, model: Model, path: PathResult) -> dict[str, FloatArray]:
+        """All criteria of the fits of a path, by name; a relaxed fit is judged as it is, free on its support."""
         problem = model.problem
         small = model.small or problem
         sizes = (float(self.weight.sum()), self.data.n_targets, len(model.weights))
@@ -610,9 +674,7 @@ class Search:
                 B = problem.from_input(point.coef(self.data.n_features), point.intercept)
                 loss, freedom = point.loss, degrees_of_freedom(small, B)
             fits.append((loss, freedom, model.n_units(point.support)))
-        values = criterion_path(self.estimator.selection, likelihood, fits)
-        best = int(np.argmin(values))
-        return {"weights": model.weights, "alphas": path.alphas, "best_index": best, "criterion_path": values}
+        return {name: criterion_path(name, likelihood, fits) for name in CRITERIA}
 
     def _fold_tasks(self, folds: list[Fold]) -> tuple[list[FoldTask], SufficientStatistics | None]:
         """What each fold trains on and what scores it, and the statistics of all samples if they serve."""
@@ -630,8 +692,9 @@ class Search:
         else:
             for left, part in zip(statistics.trainings or [], statistics.parts, strict=True):
                 tasks.append(FoldTask(TrainingSet(left), StatisticsScore(part), part.total_weight))
-        if self.score is not None:
-            for i, fold in enumerate(folds):
+        for i, fold in enumerate(folds):
+            tasks[i] = tasks[i]._replace(fold=fold)
+            if self.score is not None:
                 tasks[i] = tasks[i]._replace(score=partial(self.score, fold.test))
         total = None if statistics is None else statistics.total
         return tasks, total

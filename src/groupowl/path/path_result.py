@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit, softmax
 
 from .._checks import finite_number, position_in, positive_integer
 from .._html import data_table, paragraph, titled
 from .._typing import FloatArray, IndexArray
 from ..categories import coefficient_names
-from ..inputs import coefficient_columns, exclusive_classes, import_pandas
+from ..designs import as_design
+from ..inputs import coefficient_columns, exclusive_classes, feature_names, import_pandas
+from ..losses import Loss, check_offset, resolve_loss
 from ..model import Model
 from ..norm.kernels import nonzero_rows, row_norms
 from ..solvers.solve_result import OnAccess, scaled_rows
@@ -367,6 +370,89 @@ class PathResult:
             As for :meth:`coef_at`.
         """
         return self._at(alpha, self._intercept)
+
+    # Predictions ------------------------------------------------------------------------------------
+
+    def predict(self, X: Any, alpha: float, offset: Any = None) -> Any:
+        """Predict with the solution at any alpha between the smallest and the largest of the path.
+
+        Parameters
+        ----------
+        X : array-like, data frame, sparse matrix or design of shape (n_samples, n_features)
+            New samples, with the columns of the data of the path; where these had categories, with a column for each
+            level, as in ``feature_names``.
+        alpha : float
+            Within the range of ``alphas``; in between, coefficients are those of :meth:`coef_at`.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Added to the linear predictors, where the path was fitted with an offset.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Targets on their own scale (counts for ``loss="poisson"``, logarithms of relative hazards for
+            ``loss="cox"``), flat for one target; or the most probable class; or 0 and 1 for each label of
+            ``loss="logistic"``.
+
+        Examples
+        --------
+        >>> import groupowl as go
+        >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+        >>> path = go.group_owl_path(data.X, data.Y, alphas=5, eps=0.1)
+        >>> path.predict(data.X[:3], alpha=path.alphas[2]).shape
+        (3, 2)
+        """
+        Z = self._predictor(X, alpha, offset)
+        if self.classes is not None:
+            return self.classes[(Z[:, 0] > 0.0).astype(np.intp) if Z.shape[1] == 1 else Z.argmax(axis=1)]
+        loss = resolve_loss(self.loss)
+        predicted: Any = (Z > 0.0).astype(np.intp) if loss.target == "labels" else loss.predicted(Z)
+        return predicted[:, 0] if predicted.shape[1] == 1 else predicted
+
+    def predict_proba(self, X: Any, alpha: float, offset: Any = None) -> FloatArray:
+        """Probabilities of classes, or of labels, at any alpha between the smallest and the largest of the path.
+
+        Parameters
+        ----------
+        X : array-like, data frame, sparse matrix or design of shape (n_samples, n_features)
+            New samples, as for :meth:`predict`.
+        alpha : float
+            Within the range of ``alphas``.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Added to the linear predictors, where the path was fitted with an offset.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
+            Of classes, in the order of ``classes``; rows sum to 1. Of labels, which do not exclude each other, the
+            probability of each.
+        """
+        is_of_labels = resolve_loss(self.loss).target == "labels"
+        if self.classes is None and not is_of_labels:
+            raise ValueError(f"predict_proba is for classes, and this path has the loss {self.loss!r}. Use predict.")
+        Z = self._predictor(X, alpha, offset)
+        if self.classes is None:
+            return np.asarray(expit(Z))
+        both = Z if Z.shape[1] > 1 else np.hstack([np.zeros_like(Z), Z])
+        return np.asarray(softmax(both, axis=1))
+
+    def _predictor(self, X: Any, alpha: float, offset: Any) -> FloatArray:
+        """``X B + b0``, with the offset, of shape (n_samples, n_targets)."""
+        coef, intercept = self.coef_at(alpha), self.intercept_at(alpha)
+        design, names = as_design(X), feature_names(X)
+        if design.n_features != self.n_features:
+            levels = ", levels of categories among them" if self.feature_names is not None else ""
+            what = f"X has {design.n_features} columns, but the path has {self.n_features} features{levels}"
+            raise ValueError(f"{what}. Give the columns of its data.")
+        if names is not None and self.feature_names is not None and list(names) != self.feature_names.tolist():
+            raise ValueError("the columns of X have not the names, or not the order, of the features of the path.")
+        Z = design.exported(design.matmul(coef.T.astype(np.float64), intercept.astype(np.float64)), len(coef))
+        shift = check_offset(offset, self._loss_of_predictors, (design.n_samples, len(coef)))
+        return np.asarray(Z if shift is None else Z + shift)
+
+    @property
+    def _loss_of_predictors(self) -> Loss:
+        """The loss of so many predictors as there are: two classes have one."""
+        return resolve_loss("logistic" if self._is_binary else self.loss)
 
     def _at(self, alpha: Any, value: Callable[[PathPoint], FloatArray]) -> FloatArray:
         """A value at one of the alphas, or on the line between its values on both sides."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -12,6 +11,7 @@ import numpy as np
 from .._checks import finite_number, positive_integer, truth_value
 from .._text import counted, listed
 from .._typing import BoolArray, FloatArray, IndexArray
+from ..model_selection.scores import scoring_name
 from ..model_selection.search import best_sequence, candidate_names, value_path
 from ..norm.kernels import cluster_starts, falling_order
 from ..path import PathResult
@@ -307,15 +307,16 @@ class CrossValidationDisplay(style.Display):
     """Score or criterion against alpha, with the alpha that was chosen.
 
     For cross-validation: the mean over folds with a band of one standard error on both sides, the folds as faint
-    lines, and the band that the one-standard-error rule looks at, from the best mean down to one standard error below
-    it. For an information criterion: its values. Along the top is the number of features selected on all data.
+    lines, and the band that the one-standard-error rule looks at, from the best mean to one standard error away from
+    it. Errors are drawn as errors, lower is better; a score of which higher is better as it is. For an information
+    criterion: its values. Along the top is the number of features selected on all data.
 
     Parameters
     ----------
     alphas : ndarray of shape (n_alphas,)
         Strengths of the penalty, falling.
     values : ndarray of shape (n_alphas,)
-        Mean scores (higher is better) or criterion (lower is better).
+        Mean errors or scores, or criterion.
     label : str
         What the values are.
     alpha : float
@@ -328,6 +329,8 @@ class CrossValidationDisplay(style.Display):
         Number of selected features at each alpha.
     others : dict of (ndarray, ndarray)
         Where there were several weight sequences: alphas and values of those that were not chosen, by name.
+    lower_is_better : bool
+        Whether the values are errors, or a criterion.
 
     Attributes
     ----------
@@ -345,7 +348,7 @@ class CrossValidationDisplay(style.Display):
     >>> data = go.datasets.make_correlated_groups(60, 10, 3, n_informative=4, random_state=0)
     >>> model = go.GroupOWLRegressorCV(alphas=10, cv=3, selection="1se").fit(data.X, data.Y)
     >>> CrossValidationDisplay.from_estimator(model).ax_.get_ylabel()
-    'negative mean squared error'
+    'mean squared error (lower is better)'
     """
 
     alphas: FloatArray
@@ -356,6 +359,7 @@ class CrossValidationDisplay(style.Display):
     scores: FloatArray | None = None
     n_selected: IndexArray | None = None
     others: dict[str, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
+    lower_is_better: bool = False
     line_: Any = field(init=False, repr=False)
 
     @classmethod
@@ -394,25 +398,26 @@ class CrossValidationDisplay(style.Display):
         path = estimator.path_
         n_selected = np.asarray(path.n_selected) if len(path.alphas) == len(alphas) else None
         chosen: dict[str, Any] = {"alpha": float(estimator.alpha_), "n_selected": n_selected}
-        chosen["others"] = _other_sequences(estimator)
         criterion = getattr(estimator, "criterion_path_", None)
         if criterion is not None:
-            return cls(alphas, np.asarray(criterion), estimator.selection.upper(), **chosen)
-        scoring = estimator.scoring
-        if scoring is None:
-            scoring = f"neg {estimator._fitted_loss.measure}"
-        name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
-        label = re.sub("^neg ", "negative ", name.replace("_", " "))
-        means, errors, scores = estimator.mean_score_path_, estimator.std_error_path_, estimator.score_path_
-        return cls(alphas, means, label, std_errors=errors, scores=scores, **chosen)
+            chosen["others"] = _other_sequences(estimator, 1.0)
+            return cls(alphas, np.asarray(criterion), estimator.selection.upper(), lower_is_better=True, **chosen)
+        label, is_error = estimator._fitted_loss.measure, True
+        if estimator.scoring is not None:
+            label, is_error = scoring_name(estimator.scoring)
+        sign = -1.0 if is_error else 1.0  # scores of errors have a minus
+        chosen["others"] = _other_sequences(estimator, sign)
+        folds = {"std_errors": estimator.std_error_path_, "scores": sign * estimator.score_path_}
+        return cls(alphas, sign * estimator.mean_score_path_, label, lower_is_better=is_error, **folds, **chosen)
 
     @property
     def one_se_band(self) -> tuple[float, float] | None:
-        """The best mean score less its standard error, and the best mean score; None for a criterion."""
+        """The best mean and what is one standard error worse, the smaller number first; None for a criterion."""
         if self.std_errors is None:
             return None
-        best = int(np.nanargmax(self.values))
-        return float(self.values[best] - self.std_errors[best]), float(self.values[best])
+        best = int(np.nanargmin(self.values) if self.lower_is_better else np.nanargmax(self.values))
+        value, error = float(self.values[best]), float(self.std_errors[best])
+        return (value, value + error) if self.lower_is_better else (value - error, value)
 
     def plot(self, ax: Axes | None = None, *, folds: bool | None = None) -> Self:
         """Draw the values.
@@ -435,7 +440,7 @@ class CrossValidationDisplay(style.Display):
         if (are_few if folds is None else truth_value("folds", folds)) and self.scores is not None:
             marks["folds"] = ax.plot(self.alphas, self.scores, color=style.FAINT, linewidth=0.8)[0]
         look: dict[str, Any] = {"color": style.COLORS[0], "linewidth": 1.8, "marker": "o", "markersize": 2.5}
-        name = "criterion (lower is better)" if self.std_errors is None else "mean over folds (higher is better)"
+        name = "criterion" if self.std_errors is None else "mean over folds"
         (self.line_,) = ax.plot(self.alphas, self.values, zorder=3, **look)
         marks[name] = self.line_
         marks |= self._draw_others(ax)
@@ -450,7 +455,7 @@ class CrossValidationDisplay(style.Display):
             choice += f", {counted(count, 'feature')}"
         marks[choice] = ax.axvline(self.alpha, **style.CHOSEN)
         _alpha_axis(ax, np.concatenate([self.alphas, *(alphas for alphas, _ in self.others.values())]), self.alpha)
-        ax.set_ylabel(self.label)
+        ax.set_ylabel(f"{self.label} ({'lower' if self.lower_is_better else 'higher'} is better)")
         ax.margins(y=0.08)
         if self.n_selected is not None:
             counts = ax.secondary_xaxis("top")
@@ -477,14 +482,14 @@ class CrossValidationDisplay(style.Display):
         return [int(self.n_selected[np.argmin(np.abs(np.log(self.alphas / alpha)))]) for alpha in alphas]
 
 
-def _other_sequences(estimator: Any) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Alphas and values of the weight sequences that were not chosen, by name."""
+def _other_sequences(estimator: Any, sign: float) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Alphas and values, with this sign, of the weight sequences that were not chosen, by name."""
     reports = estimator.search_results_
     best, others = best_sequence(reports), {}
     for k, report in enumerate(reports):
         if k != best:
             name = candidate_names(estimator)[k]
-            others[name] = np.asarray(report["alphas"]), np.asarray(value_path(report))
+            others[name] = np.asarray(report["alphas"]), sign * np.asarray(value_path(report))
     return others
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._text import printable
 from ..inputs import exclusive_classes, names_in_groups
+from ..model_selection.scores import Confusion, Score
 from ..path import PathResult
 from ..plotting import CoefficientPathDisplay, CrossValidationDisplay, SurvivalDisplay
 from ..plotting.coefficients import selection_of_estimator, selection_of_result
@@ -38,12 +39,21 @@ class ReportContents:
     target_names : sequence of str
         Names of the targets of a regression. Of a classification the names of all classes, in their order, or the
         one name of the column with the labels; the classes then go by their labels.
-    scores : mapping of str to (float, float)
-        By the name of the score: that of the model and that of the null model.
+    scores : mapping of str to Score or (float, float)
+        By the name of the score: that of the model and that of the null model, with standard errors and for each
+        target where it is a :class:`~groupowl.model_selection.scores.Score`.
     notes : sequence of str
         What the reader should be warned of, in words.
     survival : sequence of SurvivalDisplay, default=()
         Of a Cox model: samples by predicted risk, for each target.
+    confusion : sequence of Confusion, default=()
+        Which classes are taken for which; one for each label where labels do not exclude each other.
+    candidates : sequence of dict, default=()
+        Weight sequences and ridges that were compared, each with its ``name``, ``alpha``, ``measure``, ``score``,
+        ``std_error`` and whether it was ``chosen``.
+    choices : sequence of dict, default=()
+        Alphas that information criteria choose, each with its ``criterion``, ``alpha``, ``n_selected`` and whether it
+        was ``chosen``.
     """
 
     title: str
@@ -56,6 +66,9 @@ class ReportContents:
     scores: Mapping[str, tuple[float, float]]
     notes: Sequence[str]
     survival: Sequence[SurvivalDisplay] = ()
+    confusion: Sequence[Confusion] = ()
+    candidates: Sequence[Mapping[str, Any]] = ()
+    choices: Sequence[Mapping[str, Any]] = ()
 
     def __post_init__(self) -> None:
         for name in ("command", "feature_names", "target_names", "notes"):
@@ -81,7 +94,7 @@ class ReportContents:
         if self.survival and len(self.survival) != self.n_targets:
             raise ValueError(f"survival must have a display for each of {self.n_targets}, got {len(self.survival)}.")
         for name, pair in self.scores.items():
-            if not isinstance(pair, Iterable) or len(list(pair)) != 2:
+            if not isinstance(pair, Score) and (not isinstance(pair, Iterable) or len(list(pair)) != 2):
                 raise ValueError(f"scores[{name!r}] must be two numbers, (model, null model), got {pair!r}.")
 
     @property

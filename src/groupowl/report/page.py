@@ -21,6 +21,7 @@ from .._text import counted, listed, printable, significant
 from .._typing import FloatArray, IndexArray
 from ..estimators.fit_summary import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED, ties_text
 from ..model_selection import CRITERIA
+from ..model_selection.scores import as_score, verdicts
 from ..path import PathPoint, PathResult
 from ..plotting.coefficients import Selection
 from ..plotting.style import CHOSEN, COLORS, shortened_names
@@ -144,8 +145,11 @@ def render_report(contents: ReportContents) -> str:
         strongest=_strongest(subject),
         code=None if contents.estimator is None else python_code(contents.estimator),
         curves=_survival_curves(contents),
+        scored={name: as_score(score) for name, score in contents.scores.items()},
+        loud=verdicts(contents.scores),
         columns=columns,
         shown_rows=SHOWN_ROWS,
+        nothing=NOTHING,
         command=shlex.join(map(str, contents.command)),
         versions=versions_text(),
         # What browsers may load for the page: nothing; and run: this script alone, whatever names may smuggle in.
@@ -474,6 +478,7 @@ def _choice_data(subject: Subject) -> dict[str, Any] | None:
         "alphas": rounded(choice.alphas),
         "chosen": rounded([choice.alpha])[0],
         "label": choice.label,
+        "lowerIsBetter": choice.lower_is_better,
         "values": rounded(choice.values),
         "errors": None if choice.std_errors is None else rounded(choice.std_errors),
         "band": None if band is None or not np.isfinite(band).all() else rounded(band),

@@ -404,6 +404,9 @@ def load_features(
     needs_ids: bool = False,
     categories: Mapping[str, list[str]] = MappingProxyType({}),
     fills: Sequence[Any] | None = None,
+    targets: Sequence[str] = (),
+    task: str = REGRESSION,
+    has_times: bool = False,
 ) -> Features:
     """Read the columns that a model needs, by name.
 
@@ -426,12 +429,19 @@ def load_features(
     fills : sequence, default=None
         What stands in for missing cells of each feature; without it, ``reading.missing`` says whether samples with
         gaps are left out or refused.
+    targets : sequence of str
+        Columns with targets, which need not be there.
+    task : {"regression", "classification"}
+    has_times : bool, default=False
+        Whether targets are pairs of events and times.
     """
     left = reading.roles.id_columns[0]
     sheet = _read(path, reading)
     positions = sheet.names.positions_of(names)
     is_there = positions >= 0
-    missing = () if sheet.zeros_left_out else tuple(names[k] for k in np.flatnonzero(~is_there).tolist())
+    missing = tuple(names[k] for k in np.flatnonzero(~is_there).tolist())
+    if sheet.zeros_left_out:  # columns of zeros at the end, which have numbers for names
+        missing = tuple(name for name in missing if not name.isdecimal())
     if missing:
         _check_missing(sheet, missing, names, needed)
     column = None
@@ -453,7 +463,51 @@ def load_features(
     if fills is not None:
         X = filled(X, fills)
     found = Features(X, sheet.ids(column), extra, id_name, missing, _sum(added))
-    return found.complete() if reading.missing == DROP else found
+    found = found.complete() if reading.missing == DROP else found
+    return found if not targets else _with_known(found, sheet, reading.roles, targets, task, has_times)
+
+
+def _with_known(
+    features: Features, sheet: Sheet, roles: Roles, targets: Sequence[str], task: str, has_times: bool
+) -> Features:
+    """The same with the samples whose targets are in the file; nothing that is wrong with these stops predictions."""
+    there = [name for name in targets if name in sheet.names]
+    if len(there) < len(targets):
+        lacks = f"the file lacks {listed([name for name in targets if name not in there])}"
+        return replace(features, notes=(f"Targets are not scored: {lacks}.",)) if there else features
+    try:
+        table, rows = _known(features, sheet, roles, targets, task, has_times)
+    except ValueError as error:
+        return replace(features, notes=(f"Targets are not scored: {error}",))
+    return features if len(rows) == 0 else replace(features, known=table, known_rows=rows)
+
+
+def _known(
+    features: Features, sheet: Sheet, roles: Roles, targets: Sequence[str], task: str, has_times: bool
+) -> tuple[Table, IndexArray]:
+    """Samples with targets, and which of those that are predicted they are."""
+    columns = [sheet.names.index(name) for name in targets]
+    predicted = np.arange(sheet.n_rows) if features.rows is None else features.rows  # of the file
+    if task == CLASSIFICATION:
+        cells = sheet.labels(columns[0])
+        rows = np.array([k for k, i in enumerate(predicted.tolist()) if cells[i] is not None], dtype=np.intp)
+        y: Any = np.array([cells[i] for i in predicted[rows].tolist()])
+    else:
+        y = sheet.numbers(columns, TARGETS, is_small=True)[predicted]
+        rows = np.flatnonzero((~np.isnan(y)).all(axis=1) if has_times else (~np.isnan(y)).any(axis=1))
+        y = y[rows]
+        if len(rows) and (empty := np.isnan(y).all(axis=0)).any():
+            raise TableError(
+                f"{listed([targets[k] for k in np.flatnonzero(empty).tolist()])} is empty in {sheet.source}."
+            )
+    others: dict[str, Any] = {}
+    for name, read in (("sample_weight", Sheet.weights), ("strata", Sheet.strata)):
+        column = getattr(roles, name)
+        if column is not None and column in sheet.names:
+            others[name] = read(sheet, sheet.names.index(column))[predicted[rows]]
+    offset = None if features.offset is None else features.offset[rows]
+    table = Table(sheet.source, y, (), y, tuple(targets), task, offset=offset, **others)
+    return (table.with_times() if has_times and len(rows) else table), rows
 
 
 def _is_in(names: Sequence[str], chosen: Collection[str]) -> BoolArray:

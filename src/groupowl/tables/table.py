@@ -447,6 +447,12 @@ class Features:
         Rows of the file, where some are left out.
     n_left_out : int
         How many are.
+    known : Table or None
+        The samples whose targets are in the file, with these.
+    known_rows : ndarray of int or None
+        Which samples these are.
+    notes : tuple of str
+        Why targets that are in the file cannot be used.
     """
 
     X: Any
@@ -457,6 +463,9 @@ class Features:
     offset: FloatArray | None = None
     rows: IndexArray | None = None
     n_left_out: int = 0
+    known: Table | None = None
+    known_rows: IndexArray | None = None
+    notes: tuple[str, ...] = ()
 
     def complete(self) -> Features:
         """The same without samples that lack some feature."""

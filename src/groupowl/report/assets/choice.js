@@ -50,7 +50,7 @@ function drawChoice(choice) {
     alphas,
     chosen: choice.chosen,
     selected: choice.selected,
-    label: choice.label,
+    label: `${choice.label} (${choice.lowerIsBetter ? 'lower' : 'higher'} is better)`,
     low: low - spare,
     high: high + spare,
     drawCurves,
