@@ -56,7 +56,7 @@ def test_names_of_the_code_exist(page):
 def layers_of_the_page():
     """Modules of each row of the table of layers, by its name."""
     table = PAGES["architecture"].partition("what it owns")[2].partition("Outside the package")[0]
-    rows = re.findall(r"^   \* - ([a-z ]+)\n     - (.*)\n", table, flags=re.MULTILINE)
+    rows = re.findall(r"^   \* - ([a-z ]+)\n     - (.*(?:\n       .*)*)\n", table, flags=re.MULTILINE)
     return {name: re.findall(r"``(\w+)``", modules) for name, modules in rows}
 
 
