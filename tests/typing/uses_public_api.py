@@ -105,6 +105,7 @@ def estimators(X: FloatArray, Y: FloatArray, labels: npt.NDArray[np.intp]) -> No
     check = regressor.verify(X, Y)
     assert_type(check, go.Verification)
     assert_type(regressor.certificate(), go.FitCertificate)
+    assert_type(regressor.summary_, go.FitSummary)
     assert_type(regressor.coef_, FloatArray)
     assert_type(regressor.dual_gap_, float)
     assert_type(regressor.solve_result_, go.SolveResult)
