@@ -55,6 +55,8 @@ def test_knockoffs(run, genes, tmp_path):
     assert "data:image/svg+xml;base64," in page
     record = json.loads((out / "run.json").read_text(encoding="utf-8"))
     assert record["kind"] == "groupowl selection"
+    assert "GroupOWLRegressor, squared loss" in page
+    assert "GroupOWLRegressor, squared loss" in ran.out
     assert record["promise"] == selector._promise()[0]
 
 
@@ -96,6 +98,7 @@ def test_classes_as_json(run, genes):
     ran = run("select", genes, "--targets", "kind", "--drop", "u,v", "--sample-weight", "weight", *CON, "--json")
     found = json.loads(ran.out)
     assert found["task"] == "classification"
+    assert found["model"] == "GroupOWLClassifier, logistic loss, 2 classes"
     assert found["written"] == []
     assert found["n_selected"] == len(found["selected"])
     assert {"promise", "assumption", "threshold", "notes"} <= found.keys()

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import groupowl as go
 from groupowl.inference import KnockoffSelector, knockoff_threshold
+from groupowl.inference.base import resolve_estimator
 from groupowl.inference.knockoff_selector import _e_threshold, _e_values, _whitener_of_all
 from groupowl.inference.pairs import PairFits, Pairs, Units
 
@@ -352,6 +353,36 @@ def test_pipelines_and_clones():
     assert pipeline[-1].n_features_in_ == np.count_nonzero(selector.support_)
     assert clone(selector).fdr == 0.3
     assert "statistics_" not in vars(clone(selector))
+
+
+@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+@pytest.mark.parametrize("kind", [int, float])
+@pytest.mark.parametrize(
+    ("n_values", "model"),
+    [
+        (21, "GroupOWLRegressor, squared loss"),
+        (20, "GroupOWLClassifier, multinomial loss, 20 classes"),
+    ],
+)
+def test_numbers_with_many_values_are_no_classes(capsys, kind, n_values, model):
+    """Whole numbers too, as measurements often are; the page names what was fitted."""
+    X = np.random.default_rng(0).normal(size=(84, 4))
+    selector = KnockoffSelector(0.4, random_state=0).fit(X, np.arange(84).astype(kind) % n_values)
+    assert selector.model_ == model
+    selector.summary()
+    assert f"model      {model}\n" in capsys.readouterr().out
+
+
+def test_text_of_many_classes_are_classes():
+    names = np.array([f"kind {i}" for i in range(30)])
+    assert isinstance(resolve_estimator(None, np.repeat(names, 3)), go.GroupOWLClassifier)
+
+
+@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+def test_no_model_is_named_with_a_statistic_of_your_own():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    selector = KnockoffSelector(statistic=lambda X, knockoffs, y: np.ones(4), random_state=0).fit(X, X[:, 0])
+    assert selector.model_ == "a statistic of your own"
 
 
 # What is wrong ------------------------------------------------------------------------------------------------

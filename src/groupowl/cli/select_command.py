@@ -31,7 +31,7 @@ from .terminal import Stages, print_json, print_selection
 _KIND = "groupowl selection"
 _FORMAT_VERSION = 1
 # Facts on screen, and names of targets that are listed.
-_FACTS = ("File", "Samples", "Features", "Targets", "Method", "Selected", "Seconds")
+_FACTS = ("File", "Samples", "Features", "Targets", "Model", "Method", "Selected", "Seconds")
 _LISTED = 8
 _CAPTIONS = {
     "draws": "Each draw of knockoffs gives e-values to the features that it selects; their means are compared.",
@@ -166,6 +166,7 @@ class _Selection:
             "Samples": str(table.n_samples),
             "Features": str(table.n_features),
             "Targets": goal,
+            "Model": selector.model_,
             "Method": f"{options.method} ({shown})",
             "Threshold": f"{selector.threshold_:.4g}" if np.isfinite(selector.threshold_) else "none holds the promise",
             "Selected": counted(int(np.count_nonzero(selector.support_)), "feature"),
@@ -186,6 +187,7 @@ class _Selection:
             "file": self.table.source,
             **{name: getattr(self.table, name) for name in ("task", "n_samples", "n_features")},
             "targets": self.table.target_names,
+            "model": self.selector.model_,
             "promise": promise,
             "assumption": assumption,
             "threshold": self.selector.threshold_,

@@ -24,7 +24,7 @@ from .._typing import BoolArray, FloatArray, IndexArray
 from ..estimators.base import FitData, GroupOWLBase
 from ..losses import resolve_loss
 from ..solvers import SolveResult, warn_unless_converged
-from .base import FeatureSelector
+from .base import FeatureSelector, model_words
 from .knockoffs import GaussianKnockoffs, fixed_knockoffs
 from .pairs import STATISTICS, PairFits, Pairs, Units, whitening
 
@@ -115,6 +115,7 @@ class _Attributes(FeatureSelector):
     """What a fit stores; apart from the parameters, of which these would be some."""
 
     if TYPE_CHECKING:
+        model_: str
         n_units_: int
         statistics_: FloatArray
         threshold_: float
@@ -144,9 +145,10 @@ class KnockoffSelector(_Attributes):
         on are taken from it; ``weights`` is a name or a function, as there are twice as many features.
         ``alpha="auto"`` is here the alpha that columns of noise stay below, but for a fifth of them, or fewer where
         there are more columns than samples. A number is used as it is, and must not come from a fit to X alone. None
-        is a group lasso (constant weights) on standardized columns, of the kind that ``y`` asks for: classes or
-        numbers by scikit-learn's ``type_of_target``, events and times for structured arrays. Unpenalized features are
-        in every fit and are not judged; groups of features are selected as a whole.
+        is a group lasso (constant weights) on standardized columns, of the kind that ``y`` asks for: a regressor
+        for fractions and for numbers with more than 20 different values, whole or not; a classifier for text and for
+        fewer whole numbers; events and times for structured arrays. Where that is not what you mean, give an
+        estimator. Unpenalized features are in every fit and are not judged; groups of features are selected as a whole.
     statistic : {"coefficients", "path"} or callable, default="coefficients"
         "coefficients": difference of the norms in one fit. "path": the larger of the alphas at which feature and
         knockoff enter the path, with the sign of the first. A function ``f(X, X_knockoffs, y)`` returns W, one number
@@ -190,6 +192,8 @@ class KnockoffSelector(_Attributes):
         W of each draw.
     n_units_ : int
         Features, or groups of them, that were judged.
+    model_ : str
+        Estimator and loss of the fits, in words.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -277,7 +281,8 @@ class KnockoffSelector(_Attributes):
             if run.short is not None:
                 warn_unless_converged(run.short, run.goal, data.fitting.settings)
                 break
-        return self._select(data, draws.units, np.stack([run.W for run in runs]))
+        model = "a statistic of your own" if callable(self.statistic) else model_words(prototype, data)
+        return self._select(data, draws.units, np.stack([run.W for run in runs]), model)
 
     def _check_parameters(self) -> int:
         """Refuse parameters that no data could make right; the number of draws."""
@@ -302,7 +307,7 @@ class KnockoffSelector(_Attributes):
         work = (delayed(draws.run)(int(seed), i, n_repeats) for i, seed in enumerate(seeds))
         return list(Parallel(n_jobs=self.n_jobs if n_repeats > 1 else 1, prefer="threads")(work))
 
-    def _select(self, data: FitData, units: Units, W: FloatArray) -> Self:
+    def _select(self, data: FitData, units: Units, W: FloatArray, model: str) -> Self:
         """Fitted attributes from statistics of shape (n_repeats, n_units)."""
         if len(W) == 1:
             scores, threshold = W[0], knockoff_threshold(W[0], self.fdr, offset=self.offset)
@@ -320,6 +325,7 @@ class KnockoffSelector(_Attributes):
             threshold_=threshold,
             statistics_=np.stack([units.by_feature(row, data.n_features) for row in W]),
             n_units_=units.count,
+            model_=model,
         )
 
     def _warn_of_too_few(self, W: FloatArray) -> None:
@@ -364,6 +370,7 @@ class KnockoffSelector(_Attributes):
         what = "W" if n_repeats == 1 else f"mean e-value of {n_repeats} draws"
         return [
             *super()._summary_lines(),
+            f"  model      {self.model_}",
             f"  promise    {promise}",
             f"  assumes    {assumption}",
             f"  threshold  {what} at least {self.threshold_:.4g}",

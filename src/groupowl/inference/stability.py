@@ -27,7 +27,7 @@ from ..designs import as_design
 from ..estimators.base import FitData, GroupOWLBase
 from ..model import Model
 from ..solvers.continuation import wants_statistics
-from .base import FeatureSelector
+from .base import FeatureSelector, model_words
 from .stability_bounds import (
     BOUNDS,
     CUTOFF,
@@ -88,8 +88,9 @@ class StabilitySelector(FeatureSelector):
     max_false : float, default=1.0
         Expected number of false selections.
     estimator : GroupOWLRegressor, GroupOWLClassifier or GroupOWLCox, default=None
-        Loss, weights and options of the fits; its alpha is not used. By default an estimator for the kind of target,
-        with constant weights and standardized columns.
+        Loss, weights and options of the fits; its alpha is not used. By default one with constant weights and
+        standardized columns: a regressor for fractions and for numbers with more than 20 different values, whole or
+        not; a classifier for text and for fewer whole numbers; GroupOWLCox for events and times.
     method : {"pairs", "integrated"}, default="pairs"
         "pairs" compares how often features are returned, at any alpha, with a threshold. "integrated" (integrated path
         stability selection, Melikechi and Miller 2024) compares the integral of ``max(2 frequency - 1, 0)^3`` over the
@@ -150,6 +151,8 @@ class StabilitySelector(FeatureSelector):
         Bound on the expected number of false selections at this threshold.
     n_selected_ : int
         Most features that the base selector returns.
+    model_ : str
+        Estimator and loss of the fits, in words.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -181,6 +184,7 @@ class StabilitySelector(FeatureSelector):
         alphas_: FloatArray
         bound_: float
         expected_false_: FloatArray
+        model_: str
         n_selected_: int
         sizes_: npt.NDArray[Any]
         threshold_: float
@@ -260,7 +264,8 @@ class StabilitySelector(FeatureSelector):
                 line=Line(type(self).__name__, bool(self.verbose)),
             )
         self._warn_of_short_fits(pairs, len(fits.alphas))
-        return self._store(data, **self._findings(model, fits, plan, pairs, self._given_features(data)))
+        findings = self._findings(model, fits, plan, pairs, self._given_features(data))
+        return self._store(data, model_=model_words(prototype, data), **findings)
 
     # What is asked for ------------------------------------------------------------------------------
 
@@ -481,6 +486,7 @@ class StabilitySelector(FeatureSelector):
         n_undecided = int(np.count_nonzero(self.undecided_))
         return [
             *super()._summary_lines(),
+            f"  model      {self.model_}",
             f"  promise    {promise}",
             f"  assumes    {assumption}",
             f"  method     {self.n_pairs} pairs of halves, at most {self.n_selected_} features from each; {what}",
