@@ -122,6 +122,9 @@ def test_nothing_selected_is_said(run, genes, tmp_path):
     assert ran.code == 0
     assert "No feature is selected." in ran.out
     assert "Nothing can be selected at fdr=0.01" in " ".join(ran.out.split())
+    reason = "knockoffs select at least 100 features (1/fdr) or none"
+    assert reason in " ".join(ran.out.split())
+    assert reason in (out / "report.html").read_text(encoding="utf-8")
     assert "No feature of 40" in " ".join((out / "report.html").read_text(encoding="utf-8").split())
 
 

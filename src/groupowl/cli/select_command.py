@@ -64,6 +64,8 @@ def select(options: SelectOptions) -> None:
     selector = _make_selector(table, options)
     with stages.stage(f"Selecting from {table.n_samples} x {table.n_features}"):
         warned, converged = _fit(selector, table, verbose=not options.quiet)
+    if note := getattr(selector, "note_", ""):
+        warned.append(note)
     found = _Selection(options, table, selector, (*table.notes, *warned), time.perf_counter() - started)
     with stages.stage("Writing"):
         written = _write(found, options.out, force=options.force)
