@@ -150,12 +150,27 @@ def test_folders_of_selections(run, genes, tmp_path):
     assert "holds a selection of features, and no model" in run("predict", out, genes).message
 
 
+def test_help_has_what_can_be_used(run):
+    """What select refuses is not listed."""
+    listed = run("select", "--help").out
+    assert "--sample-weight" in listed
+    for name in ("--offset", "--exposure", "--groups"):
+        assert f"{name} " not in listed
+        assert f"{name} " in run("cv", "--help").out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--method", "stability", "--fdr", "0.1"), "--fdr is for --method knockoffs, and the method is stability"),
         (("--max-false", "1"), "--max-false is for --method stability"),
-        (("--offset", "weight"), "select knows no offset"),
+        (("--offset", "weight"), "select knows no offset. Use --drop weight in its place"),
+        (("--offset", "weight"), "this is then another model, one without the offset"),
+        (
+            ("--exposure", "weight"),
+            "--drop weight in its place, so that the column is no feature; this is then another",
+        ),
+        (("--groups", "gene 1"), "select knows no groups. Use --drop 'gene 1' in its place"),
         (("--sampler", "fixed", "--loss", "poisson"), "sampler='fixed' is for the squared loss"),
     ],
 )

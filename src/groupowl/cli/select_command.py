@@ -6,6 +6,7 @@ import io
 import json
 import os
 import platform
+import shlex
 import time
 import warnings
 from dataclasses import dataclass
@@ -43,6 +44,12 @@ _CAPTIONS = {
 _PARAMETERS = {
     "knockoffs": {"fdr": "fdr", "sampler": "sampler", "draws": "n_repeats"},
     "stability": {"max_false": "max_false", "pairs": "n_pairs"},
+}
+# Roles of columns in other commands, and what is different without them.
+_UNKNOWN = {
+    "groups": "samples then count as independent of each other",
+    "offset": "this is then another model, one without the offset",
+    "exposure": "this is then another model, one of counts and not of counts per exposure",
 }
 _KINDS: dict[str, Any] = {"knockoffs": KnockoffSelector, "stability": StabilitySelector}
 
@@ -82,9 +89,11 @@ def _check(options: SelectOptions) -> None:
     check_resume(options)
     if options.resume is not None and options.method != "stability":
         raise Failure(f"--resume {options.resume} is for --method stability. Leave it out.", 2)
-    for name in ("groups", "offset", "exposure"):
-        if getattr(options, name) is not None:
-            raise Failure(f"--{name} {getattr(options, name)}: select knows no {name}. Leave it out.", 2)
+    for name, consequence in _UNKNOWN.items():
+        if (column := getattr(options, name)) is not None:
+            # Without any option the column would be a feature.
+            remedy = f"Use --drop {shlex.quote(column)} in its place, so that the column is no feature; {consequence}."
+            raise Failure(f"--{name} {column}: select knows no {name}. {remedy}", 2)
     for method, names in _PARAMETERS.items():
         for name in names:
             if method != options.method and getattr(options, name) is not None:
