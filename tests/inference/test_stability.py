@@ -479,7 +479,7 @@ def test_whole_numbers_with_many_values_are_no_classes(capsys):
         ({"n_pairs": 0}, "n_pairs must be at least 1"),
         ({"n_pairs": 2, "method": "integrated"}, "n_pairs must be at least 3"),
         ({"alphas": 0}, "alphas must be at least 1"),
-        ({"alphas": [0.1, -1.0]}, "alphas must be at least one positive number"),
+        ({"alphas": [0.1, -1.0]}, "alphas: all must be positive, got -1 among them"),
         ({"alphas": []}, "alphas must be at least one positive number"),
         ({"eps": 1.0}, "eps must lie in"),
         ({"n_jobs": 0}, "n_jobs must be None or an integer"),

@@ -324,8 +324,9 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         """Features with a coefficient that is not zero, unpenalized ones included; of feature groups all columns.
 
         ``sklearn.feature_selection.SelectFromModel(estimator, threshold=1e-12)`` keeps the same features; its default
-        threshold, the mean of the coefficients' norms, drops small ones. With ``categories`` there are more columns of
-        coefficients than of X, and it cannot be used.
+        threshold, the mean of the coefficients' norms, drops small ones. With ``standardize=True``, give it
+        ``importance_getter="scaled_coef_"``, too: ``coef_`` is tiny for columns of large numbers. With ``categories``
+        there are more columns of coefficients than of X, and it cannot be used.
 
         Parameters
         ----------

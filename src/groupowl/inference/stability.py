@@ -12,9 +12,7 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import (
-    as_float_array,
     as_generator,
-    check_finite,
     finite_number,
     lookup,
     number_in,
@@ -26,6 +24,7 @@ from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs import as_design
 from ..estimators.base import FitData, GroupOWLBase
 from ..model import Model
+from ..path.follower import given_alphas
 from ..solvers.continuation import wants_statistics
 from .base import FeatureSelector, model_words
 from .stability_bounds import (
@@ -353,13 +352,7 @@ class StabilitySelector(FeatureSelector):
             return np.geomspace(1.0, fraction, count + 1)[1:], True  # nothing is selected at the first one
         if isinstance(self.alphas, str) or np.ndim(self.alphas) == 0:
             raise TypeError(f"alphas must be an integer, how many, or positive numbers, got {self.alphas!r}.")
-        values = as_float_array("alphas", self.alphas, ndim=(1,))
-        check_finite("alphas", values, remedy="Every alpha must be a finite number.")
-        if len(values) == 0 or values.min() <= 0.0:
-            shown = "none" if len(values) == 0 else f"{values.min():g}"
-            raise ValueError(f"alphas must be at least one positive number, got {shown}.")
-        model.check_alphas("alphas", values)
-        return np.unique(values)[::-1], False
+        return given_alphas(self.alphas, model), False
 
     def _facts(
         self, prototype: GroupOWLBase, data: FitData, fits: HalfFits, entropy: int
