@@ -55,6 +55,8 @@ def test_knockoffs(run, genes, tmp_path):
     assert "data:image/svg+xml;base64," in page
     record = json.loads((out / "run.json").read_text(encoding="utf-8"))
     assert record["kind"] == "groupowl selection"
+    assert "GroupOWLRegressor, squared loss" in page
+    assert "GroupOWLRegressor, squared loss" in ran.out
     assert record["promise"] == selector._promise()[0]
 
 
@@ -96,6 +98,7 @@ def test_classes_as_json(run, genes):
     ran = run("select", genes, "--targets", "kind", "--drop", "u,v", "--sample-weight", "weight", *CON, "--json")
     found = json.loads(ran.out)
     assert found["task"] == "classification"
+    assert found["model"] == "GroupOWLClassifier, logistic loss, 2 classes"
     assert found["written"] == []
     assert found["n_selected"] == len(found["selected"])
     assert {"promise", "assumption", "threshold", "notes"} <= found.keys()
@@ -119,6 +122,9 @@ def test_nothing_selected_is_said(run, genes, tmp_path):
     assert ran.code == 0
     assert "No feature is selected." in ran.out
     assert "Nothing can be selected at fdr=0.01" in " ".join(ran.out.split())
+    reason = "knockoffs select at least 100 features (1/fdr) or none"
+    assert reason in " ".join(ran.out.split())
+    assert reason in (out / "report.html").read_text(encoding="utf-8")
     assert "No feature of 40" in " ".join((out / "report.html").read_text(encoding="utf-8").split())
 
 
@@ -144,12 +150,27 @@ def test_folders_of_selections(run, genes, tmp_path):
     assert "holds a selection of features, and no model" in run("predict", out, genes).message
 
 
+def test_help_has_what_can_be_used(run):
+    """What select refuses is not listed."""
+    listed = run("select", "--help").out
+    assert "--sample-weight" in listed
+    for name in ("--offset", "--exposure", "--groups"):
+        assert f"{name} " not in listed
+        assert f"{name} " in run("cv", "--help").out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--method", "stability", "--fdr", "0.1"), "--fdr is for --method knockoffs, and the method is stability"),
         (("--max-false", "1"), "--max-false is for --method stability"),
-        (("--offset", "weight"), "select knows no offset"),
+        (("--offset", "weight"), "select knows no offset. Use --drop weight in its place"),
+        (("--offset", "weight"), "this is then another model, one without the offset"),
+        (
+            ("--exposure", "weight"),
+            "--drop weight in its place, so that the column is no feature; this is then another",
+        ),
+        (("--groups", "gene 1"), "select knows no groups. Use --drop 'gene 1' in its place"),
         (("--sampler", "fixed", "--loss", "poisson"), "sampler='fixed' is for the squared loss"),
     ],
 )

@@ -426,7 +426,7 @@ def test_metadata_pass_through_a_pipeline(routing):
         ({"scoring": lambda estimator, X, y: "good"}, ValueError, "scoring must return a number, got 'good'"),
         ({"scoring": lambda estimator, X, y: np.nan}, ValueError, "every mean score is NaN"),
         ({"alphas": 0}, ValueError, "alphas must be at least 1"),
-        ({"alphas": [0.1, -1.0]}, ValueError, "alphas must be at least one positive number"),
+        ({"alphas": [0.1, -1.0]}, ValueError, "alphas: all must be positive, got -1 among them"),
         ({"alphas": "many"}, TypeError, "alphas must be an integer"),
         ({"eps": 2.0}, ValueError, "eps must lie in"),
         ({"tol": 0.0}, ValueError, "tol must be"),

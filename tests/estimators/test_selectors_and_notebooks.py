@@ -57,7 +57,12 @@ def test_select_from_model_needs_a_threshold():
 def test_what_transform_refuses(tmp_path):
     frame = FRAME.assign(kind=np.where(LABELS > 0, "a", "b"))
     model = go.GroupOWLRegressor(0.1, categories="auto").fit(frame, DATA.Y)
-    with pytest.raises(ValueError, match="was fitted with categories"):
+    with pytest.raises(
+        ValueError, match=r"get_feature_names_out names columns of X, but .* was fitted with categories"
+    ):
+        model.get_feature_names_out()
+    assert model.selected_features_.tolist() == model.coef_names_[model.get_support()].tolist()
+    with pytest.raises(ValueError, match=r"transform chooses columns of X, but .* was fitted with categories"):
         model.transform(frame)
     np.save(tmp_path / "X.npy", DATA.X)
     model = go.GroupOWLRegressor(0.1).fit(DATA.X, DATA.Y)

@@ -1,5 +1,6 @@
 """Knockoffs select with few false discoveries, and by rules that treat features and knockoffs alike."""
 
+import re
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import groupowl as go
 from groupowl.inference import KnockoffSelector, knockoff_threshold
+from groupowl.inference.base import resolve_estimator
 from groupowl.inference.knockoff_selector import _e_threshold, _e_values, _whitener_of_all
 from groupowl.inference.pairs import PairFits, Pairs, Units
 
@@ -334,7 +336,7 @@ def test_summary_says_what_is_promised(capsys):
     KnockoffSelector(0.3, random_state=0).fit(X, Y).summary()
     text = capsys.readouterr().out
     assert "promise    The false discovery rate" in text
-    assert "is at most 0.3." in text
+    assert "is at most 0.3, approximately" in text
     assert (
         "assumes    Samples of the features are independent and follow a normal distribution with a covariance as"
         in text
@@ -354,6 +356,36 @@ def test_pipelines_and_clones():
     assert "statistics_" not in vars(clone(selector))
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+@pytest.mark.parametrize("kind", [int, float])
+@pytest.mark.parametrize(
+    ("n_values", "model"),
+    [
+        (21, "GroupOWLRegressor, squared loss"),
+        (20, "GroupOWLClassifier, multinomial loss, 20 classes"),
+    ],
+)
+def test_numbers_with_many_values_are_no_classes(capsys, kind, n_values, model):
+    """Whole numbers too, as measurements often are; the page names what was fitted."""
+    X = np.random.default_rng(0).normal(size=(84, 4))
+    selector = KnockoffSelector(0.4, random_state=0).fit(X, np.arange(84).astype(kind) % n_values)
+    assert selector.model_ == model
+    selector.summary()
+    assert f"model      {model}\n" in capsys.readouterr().out
+
+
+def test_text_of_many_classes_are_classes():
+    names = np.array([f"kind {i}" for i in range(30)])
+    assert isinstance(resolve_estimator(None, np.repeat(names, 3)), go.GroupOWLClassifier)
+
+
+@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+def test_no_model_is_named_with_a_statistic_of_your_own():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    selector = KnockoffSelector(statistic=lambda X, knockoffs, y: np.ones(4), random_state=0).fit(X, X[:, 0])
+    assert selector.model_ == "a statistic of your own"
+
+
 # What is wrong ------------------------------------------------------------------------------------------------
 
 
@@ -364,8 +396,88 @@ def test_too_few_features_are_said_to_be_too_few():
         selector = KnockoffSelector(0.05, random_state=0).fit(X, Y)
     assert not selector.support_.any()
     assert selector.threshold_ == np.inf
+    assert "select at least 20 features (1/fdr) or none" in selector.note_
     with pytest.warns(UserWarning, match="at least 20 must be"):
         KnockoffSelector(0.05, n_repeats=2, random_state=0).fit(X, Y)
+
+
+def own_statistics(W):
+    """A selector whose statistics are W: the exchange of columns, which changes signs, is undone."""
+    W = np.asarray(W)
+
+    def statistic(X, knockoffs, y):
+        return np.where(X[0] == MARKS[: len(W)], W, -W)
+
+    return statistic
+
+
+MARKS = np.arange(1.0, 13.0)
+
+
+@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+@pytest.mark.parametrize(
+    ("offset", "W", "sentences"),
+    [
+        (
+            1,
+            [5, 4, 3, -2, 1, 0],
+            [
+                "at least 4 features (1/fdr) or none",
+                "4 of 6 statistics W are positive and 1 negative",
+                "the largest 5, 4, 3",
+                "the nearest threshold is 3, which 3 reach",
+                "rate of 0.33",
+            ],
+        ),
+        (1, [-1, -2, 0, 0, 0, 0], ["0 of 6 statistics W are positive and 2 negative, the largest 0, 0, 0."]),
+        (0, [-5, 4, 3, -2, 1, 0], ["no threshold of W keeps the promise at fdr=0.25", "which 2 reach", "rate of 0.5"]),
+    ],
+)
+def test_a_selection_of_nothing_has_a_reason(capsys, offset, W, sentences):
+    X = np.vstack([MARKS[: len(W)], np.random.default_rng(0).normal(size=(29, len(W)))])
+    parameters = {"statistic": own_statistics(W), "offset": offset, "random_state": 0}
+    selector = KnockoffSelector(0.25, **parameters, sampler=lambda X, rng: X + 0.5).fit(X, X[:, 0])
+    np.testing.assert_array_equal(selector.scores_, W)
+    selector.summary()
+    page = " ".join(capsys.readouterr().out.split())
+    advice = [
+        "depend on random_state",
+        "Try a larger fdr, or stability selection (StabilitySelector, --method stability)",
+    ]
+    for sentence in (*sentences, *advice, "No feature is selected.", "threshold none holds the promise"):
+        assert sentence in page
+    given = KnockoffSelector(0.25, **parameters, sampler=X + 0.5).fit(X, X[:, 0])
+    assert "Nothing is selected" in given.note_
+    assert "random_state" not in given.note_
+
+
+def test_the_reason_of_several_draws_and_of_a_selection():
+    """The nearest e-values tell the fdr that would have selected; and there is no reason where something is."""
+    X, Z, rng = signals()
+    Y = Z + rng.normal(size=Z.shape)
+    parameters = {"n_repeats": 3, "draw_fdr": 0.2, "random_state": 0}
+    nothing = KnockoffSelector(0.05, **parameters)
+    with pytest.warns(UserWarning, match="Nothing can be selected"):
+        nothing.fit(X, Y)
+    rate, n_reach = re.search(r"which (\d+) reach, with .* rate of (\S+)\. ", nothing.note_).group(2, 1)
+    assert "the largest mean e-values of 3 draws are" in nothing.note_
+    found = KnockoffSelector(float(rate) + 0.005, **parameters).fit(X, Y)
+    assert np.count_nonzero(found.support_) == int(n_reach)
+    assert found.note_ == ""
+
+
+@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+def test_the_promise_is_approximate_where_the_covariance_is_estimated(capsys):
+    X, Z, _ = signals()
+    for parameters, is_approximate in [
+        ({}, True),
+        ({"covariance": "graphical-lasso"}, True),
+        ({"covariance": np.eye(24)}, False),
+        ({"sampler": "fixed"}, False),
+    ]:
+        KnockoffSelector(0.3, random_state=0, **parameters).fit(X, Z + X[:, 8:11]).summary()
+        words = "is at most 0.3, approximately: the covariance of the features is estimated."
+        assert (words in capsys.readouterr().out) == is_approximate
 
 
 @pytest.mark.parametrize(

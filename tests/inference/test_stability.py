@@ -449,6 +449,20 @@ def test_summary(capsys):
     assert "as if these were independent" in capsys.readouterr().out
 
 
+def test_whole_numbers_with_many_values_are_no_classes(capsys):
+    """Fitted as numbers, and the page says so."""
+    X, Y = make_data()
+    y = np.round(10.0 * Y[:, 0])
+    assert len(np.unique(y)) > 20
+    found = StabilitySelector(n_pairs=3, random_state=0).fit(X, y)
+    asked = StabilitySelector(
+        n_pairs=3, random_state=0, estimator=go.GroupOWLRegressor(weights="constant", standardize=True)
+    ).fit(X, y)
+    np.testing.assert_array_equal(found.frequencies_, asked.frequencies_)
+    found.summary()
+    assert "model      GroupOWLRegressor, squared loss\n" in capsys.readouterr().out
+
+
 # Bad input ------------------------------------------------------------------------------------------------------
 
 
@@ -465,7 +479,7 @@ def test_summary(capsys):
         ({"n_pairs": 0}, "n_pairs must be at least 1"),
         ({"n_pairs": 2, "method": "integrated"}, "n_pairs must be at least 3"),
         ({"alphas": 0}, "alphas must be at least 1"),
-        ({"alphas": [0.1, -1.0]}, "alphas must be at least one positive number"),
+        ({"alphas": [0.1, -1.0]}, "alphas: all must be positive, got -1 among them"),
         ({"alphas": []}, "alphas must be at least one positive number"),
         ({"eps": 1.0}, "eps must lie in"),
         ({"n_jobs": 0}, "n_jobs must be None or an integer"),

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import platform
+import shlex
 import time
 import warnings
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from .terminal import Stages, print_json, print_selection
 _KIND = "groupowl selection"
 _FORMAT_VERSION = 1
 # Facts on screen, and names of targets that are listed.
-_FACTS = ("File", "Samples", "Features", "Targets", "Method", "Selected", "Seconds")
+_FACTS = ("File", "Samples", "Features", "Targets", "Model", "Method", "Selected", "Seconds")
 _LISTED = 8
 _CAPTIONS = {
     "draws": "Each draw of knockoffs gives e-values to the features that it selects; their means are compared.",
@@ -43,6 +44,12 @@ _CAPTIONS = {
 _PARAMETERS = {
     "knockoffs": {"fdr": "fdr", "sampler": "sampler", "draws": "n_repeats"},
     "stability": {"max_false": "max_false", "pairs": "n_pairs"},
+}
+# Roles of columns in other commands, and what is different without them.
+_UNKNOWN = {
+    "groups": "samples then count as independent of each other",
+    "offset": "this is then another model, one without the offset",
+    "exposure": "this is then another model, one of counts and not of counts per exposure",
 }
 _KINDS: dict[str, Any] = {"knockoffs": KnockoffSelector, "stability": StabilitySelector}
 
@@ -64,6 +71,8 @@ def select(options: SelectOptions) -> None:
     selector = _make_selector(table, options)
     with stages.stage(f"Selecting from {table.n_samples} x {table.n_features}"):
         warned, converged = _fit(selector, table, verbose=not options.quiet)
+    if note := getattr(selector, "note_", ""):
+        warned.append(note)
     found = _Selection(options, table, selector, (*table.notes, *warned), time.perf_counter() - started)
     with stages.stage("Writing"):
         written = _write(found, options.out, force=options.force)
@@ -80,9 +89,11 @@ def _check(options: SelectOptions) -> None:
     check_resume(options)
     if options.resume is not None and options.method != "stability":
         raise Failure(f"--resume {options.resume} is for --method stability. Leave it out.", 2)
-    for name in ("groups", "offset", "exposure"):
-        if getattr(options, name) is not None:
-            raise Failure(f"--{name} {getattr(options, name)}: select knows no {name}. Leave it out.", 2)
+    for name, consequence in _UNKNOWN.items():
+        if (column := getattr(options, name)) is not None:
+            # Without any option the column would be a feature.
+            remedy = f"Use --drop {shlex.quote(column)} in its place, so that the column is no feature; {consequence}."
+            raise Failure(f"--{name} {column}: select knows no {name}. {remedy}", 2)
     for method, names in _PARAMETERS.items():
         for name in names:
             if method != options.method and getattr(options, name) is not None:
@@ -166,6 +177,7 @@ class _Selection:
             "Samples": str(table.n_samples),
             "Features": str(table.n_features),
             "Targets": goal,
+            "Model": selector.model_,
             "Method": f"{options.method} ({shown})",
             "Threshold": f"{selector.threshold_:.4g}" if np.isfinite(selector.threshold_) else "none holds the promise",
             "Selected": counted(int(np.count_nonzero(selector.support_)), "feature"),
@@ -186,6 +198,7 @@ class _Selection:
             "file": self.table.source,
             **{name: getattr(self.table, name) for name in ("task", "n_samples", "n_features")},
             "targets": self.table.target_names,
+            "model": self.selector.model_,
             "promise": promise,
             "assumption": assumption,
             "threshold": self.selector.threshold_,

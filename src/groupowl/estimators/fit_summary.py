@@ -324,8 +324,9 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         """Features with a coefficient that is not zero, unpenalized ones included; of feature groups all columns.
 
         ``sklearn.feature_selection.SelectFromModel(estimator, threshold=1e-12)`` keeps the same features; its default
-        threshold, the mean of the coefficients' norms, drops small ones. With ``categories`` there are more columns of
-        coefficients than of X, and it cannot be used.
+        threshold, the mean of the coefficients' norms, drops small ones. With ``standardize=True``, give it
+        ``importance_getter="scaled_coef_"``, too: ``coef_`` is tiny for columns of large numbers. With ``categories``
+        there are more columns of coefficients than of X, and it cannot be used.
 
         Parameters
         ----------
@@ -335,7 +336,8 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         Returns
         -------
         ndarray
-            Mask of shape (n_features,), or ascending indices.
+            Mask of shape (n_features,), or ascending indices. With ``categories`` they are about the columns of
+            ``coef_``, which ``coef_names_`` has the names of.
         """
         check_is_fitted(self)
         mask = self._whole_groups(nonzero_rows(np.atleast_2d(self.coef_).T))
@@ -357,18 +359,38 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         array, sparse matrix or data frame of shape (n_samples, n_selected)
             See :meth:`get_feature_names_out` for the names of the columns, and ``set_output`` for the kind.
         """
-        check_is_fitted(self)
-        if "categories_" in vars(self):
-            raise ValueError(
-                f"transform chooses columns of X, but {type(self).__name__} was fitted with categories, whose levels "
-                "have coefficients of their own. Choose columns yourself; selected_features_ has names of levels."
-            )
+        self._check_columns_of_X("transform chooses")
         if far_design(X) is not None:
             remedy = "Choose columns yourself, by get_support(indices=True)."
             raise TypeError(f"X: transform needs data in memory, got {type(X).__name__}. {remedy}")
         with warnings.catch_warnings():  # a model without features is an answer, and what follows refuses no columns
             warnings.filterwarnings("ignore", message="No features were selected")
             return super().transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the columns that :meth:`transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the features, where X had none in the fit; else they must be those of the fit.
+
+        Returns
+        -------
+        ndarray of str
+            Names of the selected features. After a fit with ``categories`` use ``selected_features_``.
+        """
+        self._check_columns_of_X("get_feature_names_out names")
+        return super().get_feature_names_out(input_features)
+
+    def _check_columns_of_X(self, what: str) -> None:
+        """Refuse to choose columns of X where coefficients belong to others."""
+        check_is_fitted(self)
+        if "categories_" in vars(self):
+            raise ValueError(
+                f"{what} columns of X, but {type(self).__name__} was fitted with categories, whose levels have "
+                "coefficients of their own. Choose columns yourself; selected_features_ has names of levels."
+            )
 
     def _whole_groups(self, mask: BoolArray) -> BoolArray:
         """A mask of features with all columns of groups that it has one of: they are in the model together."""

@@ -19,9 +19,12 @@ from ..designs import Design
 from ..estimators import GroupOWLClassifier, GroupOWLCox, GroupOWLRegressor
 from ..estimators.base import FitData, GroupOWLBase
 from ..inputs import import_pandas
+from ..losses import resolve_loss
 
 _SHOWN_IN_SUMMARY = 25
 _LONGEST_NAME = 40
+# Numbers with more values than these are no classes, even where all are whole: counts, scores, ages.
+_MOST_NUMBERED_CLASSES = 20
 
 
 class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -181,11 +184,19 @@ def resolve_estimator(estimator: Any, y: Any) -> GroupOWLBase:
     return prototype
 
 
+def model_words(prototype: GroupOWLBase, data: FitData) -> str:
+    """The estimator and the loss that data are fitted with."""
+    words = f"{type(prototype).__name__}, {resolve_loss(data.fitting.loss).name} loss"
+    return words if data.classes is None else f"{words}, {len(data.classes)} classes"
+
+
 def _are_labels(y: Any) -> bool:
     """Whether targets are classes or label indicators, some of which may be missing."""
     values = np.asarray(y)
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), 0.0, values)
+    if values.dtype.kind in "iuf" and len(np.unique(values)) > _MOST_NUMBERED_CLASSES:
+        return False
     try:
         with np.errstate(invalid="ignore"):  # of numbers that are no integers, but far too large
             return type_of_target(values) in ("binary", "multiclass", "multilabel-indicator")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -24,7 +25,7 @@ from .._typing import BoolArray, FloatArray, IndexArray
 from ..estimators.base import FitData, GroupOWLBase
 from ..losses import resolve_loss
 from ..solvers import SolveResult, warn_unless_converged
-from .base import FeatureSelector
+from .base import FeatureSelector, model_words
 from .knockoffs import GaussianKnockoffs, fixed_knockoffs
 from .pairs import STATISTICS, PairFits, Pairs, Units, whitening
 
@@ -33,6 +34,10 @@ _AGGREGATIONS = ("e-values",)
 # Level of single draws relative to that of their average. Of 0.4 to 1 in steps of 0.1, on twelve settings with 12 to 60
 # true features: half has no power with up to 20 of them, 0.8 and more lose it where draws differ.
 _DRAW_SHARE = 0.7
+# Statistics that are told of where nothing is selected.
+_SHOWN_VALUES = 3
+# Of a note on the page, in characters.
+_WIDTH = 110
 
 
 def knockoff_threshold(W: Any, fdr: float = 0.1, *, offset: int = 1) -> float:
@@ -115,7 +120,9 @@ class _Attributes(FeatureSelector):
     """What a fit stores; apart from the parameters, of which these would be some."""
 
     if TYPE_CHECKING:
+        model_: str
         n_units_: int
+        note_: str
         statistics_: FloatArray
         threshold_: float
 
@@ -144,9 +151,10 @@ class KnockoffSelector(_Attributes):
         on are taken from it; ``weights`` is a name or a function, as there are twice as many features.
         ``alpha="auto"`` is here the alpha that columns of noise stay below, but for a fifth of them, or fewer where
         there are more columns than samples. A number is used as it is, and must not come from a fit to X alone. None
-        is a group lasso (constant weights) on standardized columns, of the kind that ``y`` asks for: classes or
-        numbers by scikit-learn's ``type_of_target``, events and times for structured arrays. Unpenalized features are
-        in every fit and are not judged; groups of features are selected as a whole.
+        is a group lasso (constant weights) on standardized columns, of the kind that ``y`` asks for: a regressor
+        for fractions and for numbers with more than 20 different values, whole or not; a classifier for text and for
+        fewer whole numbers; events and times for structured arrays. Where that is not what you mean, give an
+        estimator. Unpenalized features are in every fit and are not judged; groups of features are selected as a whole.
     statistic : {"coefficients", "path"} or callable, default="coefficients"
         "coefficients": difference of the norms in one fit. "path": the larger of the alphas at which feature and
         knockoff enter the path, with the sign of the first. A function ``f(X, X_knockoffs, y)`` returns W, one number
@@ -190,6 +198,10 @@ class KnockoffSelector(_Attributes):
         W of each draw.
     n_units_ : int
         Features, or groups of them, that were judged.
+    model_ : str
+        Estimator and loss of the fits, in words.
+    note_ : str
+        Why nothing is selected, and what to try; empty where something is.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -277,7 +289,8 @@ class KnockoffSelector(_Attributes):
             if run.short is not None:
                 warn_unless_converged(run.short, run.goal, data.fitting.settings)
                 break
-        return self._select(data, draws.units, np.stack([run.W for run in runs]))
+        model = "a statistic of your own" if callable(self.statistic) else model_words(prototype, data)
+        return self._select(data, draws.units, np.stack([run.W for run in runs]), model)
 
     def _check_parameters(self) -> int:
         """Refuse parameters that no data could make right; the number of draws."""
@@ -290,8 +303,7 @@ class KnockoffSelector(_Attributes):
         _check_offset(self.offset)
         if n_repeats > 1 and self.offset == 0:
             raise ValueError(f"offset=0 has no e-values, which n_repeats={n_repeats} draws are combined by. Use 1.")
-        is_given = not isinstance(self.sampler, str) and not callable(self.sampler)
-        if n_repeats > 1 and is_given:
+        if n_repeats > 1 and self._has_knockoffs:
             what = f"n_repeats={n_repeats}, but sampler is one array of knockoffs"
             raise ValueError(f"{what}. Give a function f(X, rng) that draws them.")
         return n_repeats
@@ -302,7 +314,7 @@ class KnockoffSelector(_Attributes):
         work = (delayed(draws.run)(int(seed), i, n_repeats) for i, seed in enumerate(seeds))
         return list(Parallel(n_jobs=self.n_jobs if n_repeats > 1 else 1, prefer="threads")(work))
 
-    def _select(self, data: FitData, units: Units, W: FloatArray) -> Self:
+    def _select(self, data: FitData, units: Units, W: FloatArray, model: str) -> Self:
         """Fitted attributes from statistics of shape (n_repeats, n_units)."""
         if len(W) == 1:
             scores, threshold = W[0], knockoff_threshold(W[0], self.fdr, offset=self.offset)
@@ -320,11 +332,60 @@ class KnockoffSelector(_Attributes):
             threshold_=threshold,
             statistics_=np.stack([units.by_feature(row, data.n_features) for row in W]),
             n_units_=units.count,
+            model_=model,
+            note_="" if np.isfinite(threshold) else self._reason(W, scores),
         )
+
+    def _reason(self, W: FloatArray, scores: FloatArray) -> str:
+        """Why nothing is selected, how near it was, and what to try."""
+        why = f"no threshold of W keeps the promise at fdr={self.fdr:g}"
+        if self.offset:
+            why = (
+                f"at fdr={self.fdr:g} with offset=1, knockoffs select at least {self._needed} features (1/fdr) or none"
+            )
+        n_repeats, largest = len(W), ", ".join(f"{value:.3g}" for value in np.sort(scores)[::-1][:_SHOWN_VALUES])
+        found = f"the largest mean e-values of {n_repeats} draws are {largest}"
+        if n_repeats == 1:
+            n_positive, n_negative = np.count_nonzero(W > 0.0), np.count_nonzero(W < 0.0)
+            found = (
+                f"{n_positive} of {W.size} statistics W are positive and {n_negative} negative, the largest {largest}"
+            )
+        chance = "" if self._has_knockoffs else " The knockoffs, and so the answer, depend on random_state."
+        return (
+            f"Nothing is selected: {why}. Here {found}{self._nearest(scores, n_repeats)}.{chance} Try a larger fdr, or "
+            "stability selection (StabilitySelector, --method stability), which can select single features and bounds "
+            "the number of false ones."
+        )
+
+    def _nearest(self, scores: FloatArray, n_repeats: int) -> str:
+        """The threshold with the smallest estimated share of false features, in words."""
+        if n_repeats == 1:
+            sizes, n_above, n_below = _counts(scores)
+            with np.errstate(divide="ignore"):
+                shares = (self.offset + n_below) / n_above
+        else:
+            sizes = np.unique(scores[scores > 0.0])
+            n_above = np.array([np.count_nonzero(scores >= size) for size in sizes])
+            shares = len(scores) / (sizes * n_above)
+        if not len(sizes) or shares.min() == np.inf:
+            return ""
+        best = int(np.argmin(shares))
+        rate = f"an estimated false discovery rate of {shares[best]:.2g}"
+        return f"; the nearest threshold is {sizes[best]:.3g}, which {n_above[best]} reach, with {rate}"
+
+    @property
+    def _has_knockoffs(self) -> bool:
+        """Whether knockoffs were given, and none are drawn."""
+        return not isinstance(self.sampler, str) and not callable(self.sampler)
+
+    @property
+    def _needed(self) -> int:
+        """The fewest features that can be selected, up to rounding of 1/fdr."""
+        return int(np.ceil(self.offset / self.fdr * (1.0 - 1e-12)))
 
     def _warn_of_too_few(self, W: FloatArray) -> None:
         """Warn where even the best signs could not have led to a selection."""
-        needed = int(np.ceil(self.offset / self.fdr * (1.0 - 1e-12)))
+        needed = self._needed
         n_positive = int(np.count_nonzero((W > 0.0).any(axis=0)))
         if n_positive >= needed:
             return
@@ -348,9 +409,11 @@ class KnockoffSelector(_Attributes):
     def _promise(self) -> tuple[str, str]:
         """What is promised, and under which assumption, in a sentence each."""
         rate = "false discovery rate" if self.offset else "modified false discovery rate"
-        promise = f"The {rate}, the expected share of false features among the selected ones, is at most {self.fdr:g}."
+        promise = f"The {rate}, the expected share of false features among the selected ones, is at most {self.fdr:g}"
         sampler = self.sampler if isinstance(self.sampler, str) else "own"
         is_known = self.covariance is not None and not isinstance(self.covariance, str)
+        is_approximate = sampler == "gaussian" and not is_known
+        promise += ", approximately: the covariance of the features is estimated." if is_approximate else "."
         law = "the covariance that was given" if is_known else "a covariance as it was estimated"
         return promise, {
             "gaussian": f"Samples of the features are independent and follow a normal distribution with {law}.",
@@ -362,12 +425,17 @@ class KnockoffSelector(_Attributes):
         promise, assumption = self._promise()
         n_repeats = len(self.statistics_)
         what = "W" if n_repeats == 1 else f"mean e-value of {n_repeats} draws"
+        threshold = "none holds the promise" if self.note_ else f"{what} at least {self.threshold_:.4g}"
         return [
             *super()._summary_lines(),
+            f"  model      {self.model_}",
             f"  promise    {promise}",
             f"  assumes    {assumption}",
-            f"  threshold  {what} at least {self.threshold_:.4g}",
+            f"  threshold  {threshold}",
         ]
+
+    def _table_lines(self) -> list[str]:
+        return [*super()._table_lines(), *wrap(self.note_, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
 
 
 class _Draws:

@@ -12,9 +12,7 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import (
-    as_float_array,
     as_generator,
-    check_finite,
     finite_number,
     lookup,
     number_in,
@@ -26,8 +24,9 @@ from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs import as_design
 from ..estimators.base import FitData, GroupOWLBase
 from ..model import Model
+from ..path.follower import given_alphas
 from ..solvers.continuation import wants_statistics
-from .base import FeatureSelector
+from .base import FeatureSelector, model_words
 from .stability_bounds import (
     BOUNDS,
     CUTOFF,
@@ -88,8 +87,9 @@ class StabilitySelector(FeatureSelector):
     max_false : float, default=1.0
         Expected number of false selections.
     estimator : GroupOWLRegressor, GroupOWLClassifier or GroupOWLCox, default=None
-        Loss, weights and options of the fits; its alpha is not used. By default an estimator for the kind of target,
-        with constant weights and standardized columns.
+        Loss, weights and options of the fits; its alpha is not used. By default one with constant weights and
+        standardized columns: a regressor for fractions and for numbers with more than 20 different values, whole or
+        not; a classifier for text and for fewer whole numbers; GroupOWLCox for events and times.
     method : {"pairs", "integrated"}, default="pairs"
         "pairs" compares how often features are returned, at any alpha, with a threshold. "integrated" (integrated path
         stability selection, Melikechi and Miller 2024) compares the integral of ``max(2 frequency - 1, 0)^3`` over the
@@ -150,6 +150,8 @@ class StabilitySelector(FeatureSelector):
         Bound on the expected number of false selections at this threshold.
     n_selected_ : int
         Most features that the base selector returns.
+    model_ : str
+        Estimator and loss of the fits, in words.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -181,6 +183,7 @@ class StabilitySelector(FeatureSelector):
         alphas_: FloatArray
         bound_: float
         expected_false_: FloatArray
+        model_: str
         n_selected_: int
         sizes_: npt.NDArray[Any]
         threshold_: float
@@ -260,7 +263,8 @@ class StabilitySelector(FeatureSelector):
                 line=Line(type(self).__name__, bool(self.verbose)),
             )
         self._warn_of_short_fits(pairs, len(fits.alphas))
-        return self._store(data, **self._findings(model, fits, plan, pairs, self._given_features(data)))
+        findings = self._findings(model, fits, plan, pairs, self._given_features(data))
+        return self._store(data, model_=model_words(prototype, data), **findings)
 
     # What is asked for ------------------------------------------------------------------------------
 
@@ -348,13 +352,7 @@ class StabilitySelector(FeatureSelector):
             return np.geomspace(1.0, fraction, count + 1)[1:], True  # nothing is selected at the first one
         if isinstance(self.alphas, str) or np.ndim(self.alphas) == 0:
             raise TypeError(f"alphas must be an integer, how many, or positive numbers, got {self.alphas!r}.")
-        values = as_float_array("alphas", self.alphas, ndim=(1,))
-        check_finite("alphas", values, remedy="Every alpha must be a finite number.")
-        if len(values) == 0 or values.min() <= 0.0:
-            shown = "none" if len(values) == 0 else f"{values.min():g}"
-            raise ValueError(f"alphas must be at least one positive number, got {shown}.")
-        model.check_alphas("alphas", values)
-        return np.unique(values)[::-1], False
+        return given_alphas(self.alphas, model), False
 
     def _facts(
         self, prototype: GroupOWLBase, data: FitData, fits: HalfFits, entropy: int
@@ -481,6 +479,7 @@ class StabilitySelector(FeatureSelector):
         n_undecided = int(np.count_nonzero(self.undecided_))
         return [
             *super()._summary_lines(),
+            f"  model      {self.model_}",
             f"  promise    {promise}",
             f"  assumes    {assumption}",
             f"  method     {self.n_pairs} pairs of halves, at most {self.n_selected_} features from each; {what}",

@@ -53,11 +53,17 @@ def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
             f"alphas must be an integer, how many, or an array of positive numbers, got {alphas!r}. "
             "Use a list for a single alpha, for example [0.1]."
         )
+    return given_alphas(alphas, model)
+
+
+def given_alphas(alphas: Any, model: Model) -> FloatArray:
+    """Falling alphas from an array in any order, of which all must be positive."""
     values = as_float_array("alphas", alphas, ndim=(1,))
     check_finite("alphas", values, remedy="Every alpha must be a finite number.")
-    if len(values) == 0 or values.min() <= 0.0:
-        shown = "none" if len(values) == 0 else f"{values.min():g}"
-        raise ValueError(f"alphas must be at least one positive number, got {shown}.")
+    if len(values) == 0:
+        raise ValueError("alphas must be at least one positive number, got none.")
+    if values.min() <= 0.0:
+        raise ValueError(f"alphas: all must be positive, got {values.min():g} among them.")
     model.check_alphas("alphas", values)
     return np.unique(values)[::-1]
 
