@@ -120,9 +120,11 @@ def say(ax: Axes, sentence: str) -> None:
     ax.grid(visible=False)
 
 
-def text_beside(ax: Axes, text: str, place: tuple[float, float], offset: float, **settings: Any) -> Any:
-    """A text so many points to the right of a place."""
-    return ax.annotate(text, place, xytext=(offset, 0.0), textcoords="offset points", va="center", **settings)
+def text_beside(
+    ax: Axes, text: str, place: tuple[float, float], offset: float, rise: float = 0.0, **settings: Any
+) -> Any:
+    """A text so many points to the right of a place, and above it."""
+    return ax.annotate(text, place, xytext=(offset, rise), textcoords="offset points", va="center", **settings)
 
 
 # Names --------------------------------------------------------------------------------------------------

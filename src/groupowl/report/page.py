@@ -9,7 +9,6 @@ import math
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -433,8 +432,7 @@ def _path_data(subject: Subject) -> dict[str, Any] | None:
         there = np.flatnonzero(norms[:, k])
         span = slice(there[0], there[-1] + 1)
         rows.append([int(there[0]), rounded(values[span, k]), clusters[span, k].tolist()])
-    groups = display.strongest_first() or replace(display, alpha=None).strongest_first()  # nothing may be chosen
-    named = [[int(k) for k in lines if int(k) in position] for lines in groups]
+    named = [[int(k) for k in lines if int(k) in position] for lines in display.strongest_first()]
     legend = [lines for lines in named if lines][:N_NAMED]
     return {
         "alphas": rounded(display.alphas),
