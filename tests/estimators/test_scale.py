@@ -234,10 +234,15 @@ def test_the_certificate_lists_the_strongest_first():
 def test_nothing_tied_is_a_sentence():
     X, Y = regression_data()
     words = "features, nothing is tied: all differ in size. Weights that fall faster tie more, such as"
-    untied = go.GroupOWLRegressor(weights="constant").fit(X, Y)
+    constant = go.GroupOWLRegressor(weights="constant").fit(X, Y)
+    alone = "features, nothing is tied: constant weights treat each on its own."
+    assert clusters_text(constant) == f"{constant.clusters_.max()} {alone}"
+    of_array = go.GroupOWLRegressor(weights=np.ones(30)).fit(X, Y)
+    assert clusters_text(of_array) == clusters_text(constant)
+    untied = go.GroupOWLRegressor(1e-4, weights="oscar").fit(X, Y)
     assert clusters_text(untied) == f"{untied.clusters_.max()} {words} linear and bh."
     assert f"  clusters   {clusters_text(untied)}" in summary_text(untied)
-    of_array = go.GroupOWLRegressor(weights=np.ones(30)).fit(X, Y)
+    of_array = go.GroupOWLRegressor(1e-4, weights=untied.weights_).fit(X, Y)
     assert clusters_text(of_array) == clusters_text(untied)
     tied = go.GroupOWLRegressor(weights="linear").fit(X, Y)
     n_features, n_clusters = np.count_nonzero(tied.clusters_), tied.clusters_.max()
