@@ -434,6 +434,16 @@ def test_cross_validation_shows_a_criterion(regressors):
     assert display.one_se_band is None
 
 
+@pytest.mark.parametrize(
+    ("fit", "title"), [(("plain", 3), "Cross-validation"), (("long", 30), "Information criterion")]
+)
+def test_cross_validation_has_a_title_where_there_is_room_above_the_numbers(regressors, fit, title):
+    display = CrossValidationDisplay.from_estimator(regressors[fit])
+    check_texts(display.figure_)
+    assert display.ax_.get_title() == title
+    assert display.plot(ax=small_axes()).ax_.get_title() == ""
+
+
 def test_numbers_of_features_are_along_the_top(regressors):
     model = regressors["plain", 3]
     display = CrossValidationDisplay.from_estimator(model, ax=small_axes())

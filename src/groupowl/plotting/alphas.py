@@ -483,6 +483,8 @@ class CrossValidationDisplay(style.Display):
             choice += f", {counted(count, 'feature')}"
         marks[choice] = ax.axvline(self.alpha, **style.CHOSEN)
         _alpha_axis(ax, np.concatenate([self.alphas, *(alphas for alphas, _ in self.others.values())]), self.alpha)
+        if self.n_selected is None or ax.figure.canvas.figure.get_layout_engine() is not None:  # else there is no room
+            ax.set_title("Information criterion" if self.std_errors is None else "Cross-validation")
         ax.set_ylabel(f"{self.label} ({'lower' if self.lower_is_better else 'higher'} is better)")
         ax.margins(y=0.08)
         if self.n_selected is not None:
