@@ -478,6 +478,12 @@ def scale_is_known(estimator: Any) -> bool:
     return estimator.solve_result_.scale is not None
 
 
+def scale_is_deviation(estimator: Any) -> bool:
+    """Whether the penalty has seen columns per standard deviation, and nothing else has scaled them."""
+    has_factors = hasattr(estimator, "feature_groups_") or estimator.penalty_factor is not None
+    return scale_is_known(estimator) and bool(estimator.standardize) and not has_factors
+
+
 def scale_is_lost(estimator: Any) -> bool:
     """Whether the penalty has seen another scale, and an earlier version has saved the model without it."""
     has_groups = hasattr(estimator, "feature_groups_")
@@ -649,8 +655,9 @@ def scale_text(estimator: Any) -> str:
             "feature; the order is that of clusters, which are equal on the other scale. Fit again to see both."
         )
     if scale_is_known(estimator) and estimator.get_support().any():
-        is_plain = not has_groups and estimator.penalty_factor is None
-        scale = "per standard deviation, as the penalty sees it" if is_plain else "on the scale that the penalty sees"
+        scale = "on the scale that the penalty sees"
+        if scale_is_deviation(estimator):
+            scale = "per standard deviation, as the penalty sees it"
         what = "whole groups" if has_groups else "features"
         equal = f"; {what} of one cluster have equal norms there" if has_clusters and not estimator.relaxed else ""
         sentences.append(f"Scaled means {scale}{equal}.")

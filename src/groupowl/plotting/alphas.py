@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.isotonic import isotonic_regression
 from .._checks import finite_number, positive_integer, truth_value
 from .._text import counted, listed
 from .._typing import BoolArray, FloatArray, IndexArray
+from ..estimators.fit_summary import scale_is_deviation
 from ..model_selection.scores import scoring_name
 from ..model_selection.search import best_sequence, candidate_names, value_path
 from ..norm.kernels import cluster_starts, falling_order
@@ -60,6 +61,8 @@ class CoefficientPathDisplay(style.Display):
         Of one target, or two classes, the coefficients, whose sizes the norms are.
     is_scaled : bool, default=False
         Whether these are on another scale than that of X.
+    is_per_deviation : bool, default=False
+        Whether they are per standard deviation because columns were standardized, and nothing else scaled them.
 
     Attributes
     ----------
@@ -90,6 +93,7 @@ class CoefficientPathDisplay(style.Display):
     alpha: float | None = None
     coefficients: FloatArray | None = None
     is_scaled: bool = False
+    is_per_deviation: bool = False
     lines_: list[Any] = field(init=False, repr=False)
     labels_: list[Any] = field(init=False, repr=False)
 
@@ -112,7 +116,9 @@ class CoefficientPathDisplay(style.Display):
         """
         remedy = "Use an estimator with cross-validation, or from_result with the path of group_owl_path."
         path = style.fitted_attribute(estimator, "path_", remedy)
-        return cls.from_result(path, alpha=estimator.alpha_, ax=ax, **settings)
+        names = settings.pop("feature_names", None)
+        display = cls.undrawn(path, alpha=estimator.alpha_, feature_names=names)
+        return replace(display, is_per_deviation=scale_is_deviation(estimator)).plot(ax=ax, **settings)
 
     @classmethod
     def from_result(
@@ -186,7 +192,7 @@ class CoefficientPathDisplay(style.Display):
     def label(self) -> str:
         """What the values are."""
         what = "norm of the coefficients" if self.coefficients is None else "coefficient"
-        return style.size_label(what, self.is_scaled)
+        return style.size_label(what, self.is_scaled, self.is_per_deviation)
 
     @property
     def limits(self) -> tuple[float, float]:

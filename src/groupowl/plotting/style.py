@@ -161,8 +161,10 @@ def public_rows(path: Any, rows: FloatArray) -> FloatArray:
     return rows[:, 1:] - rows[:, :1] if is_binary and rows.shape[1] == 2 else rows
 
 
-def size_label(what: str, is_scaled: bool) -> str:
+def size_label(what: str, is_scaled: bool, is_per_deviation: bool) -> str:
     """What an axis of coefficients or norms has, on the scale of X or on that of the penalty."""
+    if is_per_deviation:
+        return f"{what}, per standard deviation"
     return f"{what}, scaled as the penalty sees it" if is_scaled else what
 
 

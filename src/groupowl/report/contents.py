@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._text import printable
+from ..estimators.fit_summary import scale_is_deviation
 from ..inputs import exclusive_classes, names_in_groups
 from ..model_selection.scores import Confusion, Score
 from ..path import PathResult
@@ -207,7 +208,7 @@ class Subject:
         self.is_standardized = self.has_two_scales and (fitted is None or bool(fitted.standardize))
         self.is_relaxed = fitted is not None and bool(fitted.relaxed)
         self.scale_words = "on the scale that the penalty sees"
-        if fitted is not None and fitted.standardize and groups is None and fitted.penalty_factor is None:
+        if fitted is not None and scale_is_deviation(fitted):
             self.scale_words = "per standard deviation of the feature"
         self.weights = getattr(fitted, "weights", None)
         weights = source.weights if fitted is None else fitted.weights_
