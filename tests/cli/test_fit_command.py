@@ -559,6 +559,9 @@ def test_nothing_tied_is_a_sentence(run, tmp_path):
     y = [a - 0.5 * b for a, b in zip(x, x[3:] + x[:3], strict=True)]
     path = write_csv(tmp_path / "t.csv", {"a": x, "b": x[3:] + x[:3], "y": y})
     said = " ".join(run("fit", path, "--targets", "y", "--weights", "constant").out.split())
+    assert "2 features, nothing is tied: constant weights treat each on its own." in said
+    assert "fall faster" not in said
+    said = " ".join(run("fit", path, "--targets", "y", "--weights", "oscar", "--alpha", "0.01").out.split())
     assert "2 features, nothing is tied: all differ in size. Weights that fall faster tie more, such as linear" in said
 
 

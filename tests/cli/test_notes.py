@@ -59,7 +59,8 @@ def test_sizes_that_do_not_matter(numbers):
     table = table_of(rate=numbers, income=3e4 * numbers[::-1])
     assert data_notes(table, standardized=True) == []
     assert data_notes(changed(table, unpenalized=("income",)), standardized=False) == []
-    assert data_notes(table_of(a=numbers, b=99 * numbers), standardized=False) == []
+    assert data_notes(table_of(a=numbers, b=9.9 * numbers), standardized=False) == []
+    assert len(data_notes(table_of(a=numbers, b=10.1 * numbers), standardized=False)) == 1
     assert data_notes(table_of(a=np.full(N, 1e9), b=np.full(N, 0.1)), standardized=False) == []
     assert data_notes(changed(table, X=go.designs.as_design(table.X)), standardized=False) == []
 
@@ -120,6 +121,14 @@ def test_a_path_that_ended_early_has_no_edge():
     assert model.path_.stopped_because == "deviance"
     model.best_index_ = len(model.alphas_) - 1
     assert edge_note(model) == []
+
+
+def test_cross_validation_finds_nothing(run, tmp_path):
+    columns = np.random.default_rng(0).standard_normal((4, 40))
+    path = write_csv(tmp_path / "t.csv", dict(zip("abcy", columns, strict=True)))
+    said = " ".join(run("cv", path, "--targets", "y", "--folds", 3).out.split())
+    assert "No feature is selected. Cross-validation finds nothing better than the null model." in said
+    assert "A smaller alpha selects some" not in said
 
 
 # On the command line ------------------------------------------------------------------------------------

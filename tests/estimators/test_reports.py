@@ -277,6 +277,23 @@ def test_a_grid_that_ends_where_all_is_explained_needs_no_smaller_alpha():
     assert edge_of_grid_text(model) == ""
 
 
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        ("min", "Cross-validation finds nothing better than the null model."),
+        ("1se", "Cross-validation finds nothing better than the null model by more than one standard error."),
+        ("bic", "By BIC nothing is better than the null model."),
+    ],
+)
+def test_the_summary_of_a_null_model_that_was_chosen(selection, words):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 6)), rng.standard_normal(40)
+    model = GroupOWLRegressorCV(alphas=10, cv=3, selection=selection).fit(X, y)
+    assert f"  No feature is selected. {words}\n" in summary_text(model) + "\n"
+    only = GroupOWLRegressorCV(alphas=[1e3, 1e2], cv=3, selection=selection).fit(X, y)
+    assert "No feature is selected. A smaller alpha selects some." in summary_text(only)
+
+
 def test_a_single_alpha_has_no_grid():
     assert edge_of_grid_text(fitted()) == ""
 

@@ -11,7 +11,7 @@ import groupowl as go
 from estimator_support import labelled_data, regression_data
 from groupowl.estimators.fit_summary import clusters_text, scale_text, summary_text
 from groupowl.path import PathResult
-from groupowl.plotting import ClusterDisplay, CoefficientHeatmapDisplay
+from groupowl.plotting import ClusterDisplay, CoefficientHeatmapDisplay, CoefficientPathDisplay
 
 GROUPS = {"pair": [0, 7], "triple": [3, 4, 20]}
 
@@ -234,10 +234,15 @@ def test_the_certificate_lists_the_strongest_first():
 def test_nothing_tied_is_a_sentence():
     X, Y = regression_data()
     words = "features, nothing is tied: all differ in size. Weights that fall faster tie more, such as"
-    untied = go.GroupOWLRegressor(weights="constant").fit(X, Y)
+    constant = go.GroupOWLRegressor(weights="constant").fit(X, Y)
+    alone = "features, nothing is tied: constant weights treat each on its own."
+    assert clusters_text(constant) == f"{constant.clusters_.max()} {alone}"
+    of_array = go.GroupOWLRegressor(weights=np.ones(30)).fit(X, Y)
+    assert clusters_text(of_array) == clusters_text(constant)
+    untied = go.GroupOWLRegressor(1e-4, weights="oscar").fit(X, Y)
     assert clusters_text(untied) == f"{untied.clusters_.max()} {words} linear and bh."
     assert f"  clusters   {clusters_text(untied)}" in summary_text(untied)
-    of_array = go.GroupOWLRegressor(weights=np.ones(30)).fit(X, Y)
+    of_array = go.GroupOWLRegressor(1e-4, weights=untied.weights_).fit(X, Y)
     assert clusters_text(of_array) == clusters_text(untied)
     tied = go.GroupOWLRegressor(weights="linear").fit(X, Y)
     n_features, n_clusters = np.count_nonzero(tied.clusters_), tied.clusters_.max()
@@ -259,10 +264,15 @@ def test_bars_and_heat_maps_are_on_the_scale_of_the_penalty():
     bars = ClusterDisplay.from_estimator(model)
     norms = np.linalg.norm(model.scaled_coef_, axis=0)
     np.testing.assert_allclose(bars.norms, norms[bars.features], rtol=1e-12)
-    assert bars.ax_.get_xlabel() == "norm of the coefficients, scaled as the penalty sees it"
+    assert bars.ax_.get_xlabel() == "norm of the coefficients, per standard deviation"
     heat = CoefficientHeatmapDisplay.from_estimator(model)
     np.testing.assert_allclose(heat.coefficients, model.scaled_coef_.T[heat.features], rtol=1e-12)
-    assert heat.colorbar_.ax.get_ylabel() == "coefficient, scaled as the penalty sees it"
+    assert heat.colorbar_.ax.get_ylabel() == "coefficient, per standard deviation"
+    path = CoefficientPathDisplay.from_estimator(model)
+    assert path.ax_.get_ylabel() == "norm of the coefficients, per standard deviation"
+    weighted = go.GroupOWLRegressor(standardize=True, penalty_factor=np.arange(1.0, 31.0)).fit(X, Y)
+    label = "norm of the coefficients, scaled as the penalty sees it"
+    assert ClusterDisplay.from_estimator(weighted).ax_.get_xlabel() == label
     point = model.path_[-1]
     bars = ClusterDisplay.from_result(point)
     expected = np.linalg.norm(model.path_.scaled_coefs[:, :, -1], axis=0)

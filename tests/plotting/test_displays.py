@@ -340,6 +340,44 @@ def test_lines_that_end_together_share_a_name():
     ]
 
 
+def path_of(norms, alpha, **settings):
+    """A display of three alphas, of which the middle one, 0.1, may be chosen."""
+    names = [f"x{j}" for j in range(len(norms[0]))]
+    free = np.zeros(len(names), dtype=bool)
+    return CoefficientPathDisplay(
+        np.array([1.0, 0.1, 0.01]), np.array(norms), np.arange(len(names)), names, free, alpha, **settings
+    )
+
+
+def test_names_and_ties_are_those_at_the_chosen_alpha():
+    """Also of lines that end near others, at zero or behind them; what is equal at the end only is not tied."""
+    norms = [[0.0] * 5, [0.0, 5.0, 5.0, 1.0, 2.0], [9.0, 6.0, 3.0, 3.0, 0.0]]
+    display = path_of(norms, 0.1).plot()
+    assert [label.get_text() for label in display.labels_] == ["x1", "x2", "x4", "x3"]
+    assert display.lines_[0].get_color() == FAINT
+    norms[-1][2] = 6.0
+    assert path_of(norms, 0.1).plot().labels_[0].get_text() == "x1 (+1 tied)"
+    few = path_of(norms, 0.1).plot(max_labels=1)
+    assert [line.get_color() != FAINT for line in few.lines_] == [False, True, True, False, False]
+    assert path_of(norms, None).plot().labels_[0].get_text() == "x0"
+    norms[1] = [0.0] * 5  # nothing is selected at the chosen alpha
+    assert path_of(norms, 0.1).plot().labels_[0].get_text() == "x0"
+
+
+def test_names_of_lines_that_end_together_move_apart():
+    ends = [1.0, 1.01, 1.02, 1.03, 0.0]
+    display = path_of([[0.0] * 5, [4.0, 5.0, 6.0, 7.0, 3.0], ends], 0.1).plot()
+    check_texts(display.figure_)
+    heights = {label.get_text(): label.get_window_extent().y0 for label in display.labels_}
+    assert sorted(heights, key=heights.get) == ["x4", "x0", "x1", "x2", "x3"]
+    assert [label.get_text() for label in display.labels_] == ["x3", "x2", "x1", "x0", "x4"]
+
+
+def test_features_without_penalty_are_not_tied():
+    display = replace(path_of([[0.0] * 3, [2.0] * 3, [2.0] * 3], 0.1), unpenalized=np.array([False, True, False]))
+    assert [group.tolist() for group in display.strongest_first()] == [[0, 2], [1]]
+
+
 def test_unpenalized_features_stand_out(paths, regressors):
     path = CoefficientPathDisplay.from_result(paths["plain"], ax=small_axes())
     dashed = [line.get_label() for line in path.lines_ if line.is_dashed()]
@@ -394,6 +432,16 @@ def test_cross_validation_shows_a_criterion(regressors):
     assert display.ax_.get_ylabel() == "BIC (lower is better)"
     assert display.scores is None
     assert display.one_se_band is None
+
+
+@pytest.mark.parametrize(
+    ("fit", "title"), [(("plain", 3), "Cross-validation"), (("long", 30), "Information criterion")]
+)
+def test_cross_validation_has_a_title_where_there_is_room_above_the_numbers(regressors, fit, title):
+    display = CrossValidationDisplay.from_estimator(regressors[fit])
+    check_texts(display.figure_)
+    assert display.ax_.get_title() == title
+    assert display.plot(ax=small_axes()).ax_.get_title() == ""
 
 
 def test_numbers_of_features_are_along_the_top(regressors):

@@ -278,6 +278,17 @@ def test_nothing_selected():
     assert "features" not in [attrs.get("id") for _, attrs in page.tags]
 
 
+def test_cross_validation_chooses_the_null_model():
+    rng = np.random.default_rng(0)
+    fitted = go.GroupOWLRegressorCV(alphas=10, cv=3).fit(rng.standard_normal((40, 6)), rng.standard_normal(40))
+    assert fitted.dual_gap_ == 0.0
+    assert fitted.certificate().counts[NOT_PROVED] == 1
+    text = Page(render_report(contents_of(fitted, fitted.path_))).text
+    assert "selected at this alpha. Cross-validation finds nothing better than the null model." in text
+    assert "smaller one selects" not in text
+    assert "The gap is 0: a smaller tolerance proves no more. Not proved: " in text
+
+
 def test_nothing_selected_anywhere_on_a_path():
     X, Y = regression_data()
     path = go.group_owl_path(X, Y, alphas=[1e6, 1e5])
@@ -360,29 +371,81 @@ def test_clusters_list_the_features_that_share_a_norm():
 def test_each_feature_alone():
     fitted = cross_validated(weights="constant")
     text = Page(render_report(contents_of(fitted))).text
-    assert "3 features, nothing is tied: all differ in size. Weights that fall faster tie more, such as linear" in text
+    assert "3 features, nothing is tied: constant weights treat each on its own." in text
 
 
 # What matters ----------------------------------------------------------------------------------------------
 
 
 def lead(page):
-    return page.text.split("What matters")[0]
+    return re.split("What matters|Largest coefficients", page.text)[0]
 
 
 def test_the_page_begins_with_what_matters_for_what_and_how_sure(model):
     """The strongest features by name, the targets, the folds, the first score; facts come after all results."""
     contents = contents_of(model, model.path_)
     page = Page(render_report(contents))
-    strongest = model.coef_frame(sort=True)["feature"][:3]
-    first, second, third = (f"gene {j}" for j in strongest)
+    assert model.clusters_.tolist() == [2, 2, 2, 1, 0, 0, 3, 0, 0, 0, 0, 0]  # of the second not all names would fit
     words = lead(page)
-    assert f"{first}, {second} and {third} matter most for target 0 and target 1: 5 of 12 features are in" in words
+    largest = "gene 3 has the largest coefficients, in the units of the columns, for target 0 and target 1"
+    assert f"{largest}: 5 of 12 features are in" in words
     assert (model.selection_frequency_[model.get_support()] == 3).all()
     assert "All of them were selected in each of the 3 folds." in words
     assert "Mean squared error, held out: 0.25, without features 1.5." in words
     ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
     assert ids == ["strongest", "scores", "path", "choice", "table", "clusters", "proof", "facts", "again"]
+
+
+def test_sizes_are_compared_where_columns_were_standardized(model):
+    """Else a unit decides which coefficient is large, and the page says how to compare them."""
+    scaled = cross_validated(standardize=True, weights="constant", alphas=[0.2])
+    first, second, third = (f"gene {j}" for j in scaled.coef_frame(sort=True)["feature"][:3])
+    assert np.count_nonzero(scaled.clusters_) > 3
+    text = Page(render_report(contents_of(scaled))).text
+    assert f"{first}, {second} and {third} matter most for target 0 and target 1: " in text
+    assert "per standard deviation of the feature, so that sizes can be compared" in text
+    assert "not standardized" not in text
+    weighted = cross_validated(penalty_factor=np.arange(1.0, 13.0))
+    for fitted, scale in ((model, "in the units of the columns"), (weighted, "on the scale that the penalty sees")):
+        text = Page(render_report(contents_of(fitted))).text
+        assert f" the largest coefficients, {scale}, for target 0 and" in text
+        assert "matter" not in text
+        assert "so that sizes can be compared" not in text
+        assert "Columns were not standardized: a size depends on the unit of its column. With --standardize" in text
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_the_first_sentence_is_about_a_whole_cluster(standardize):
+    x = np.random.default_rng(0).standard_normal((40, 2))
+    settings = {"weights": "linear", "standardize": standardize}
+    fitted = go.GroupOWLRegressor(0.01, **settings).fit(x[:, [0] * 6 + [1]], 6.0 * x[:, 0] + 0.5 * x[:, 1])
+    assert fitted.clusters_.tolist() == [1, 1, 1, 1, 1, 1, 2]
+    words = "gene 0, gene 1, gene 2 and 3 more"
+    words += ", with coefficients of equal size, matter most" if standardize else " have the largest coefficients, of "
+    assert words in lead(Page(render_report(contents_of(fitted))))
+    several = cross_validated(weights="linear", standardize=True)
+    assert np.flatnonzero(several.clusters_ == 1).tolist() == [2, 3]
+    assert "gene 2 and gene 3, with coefficients of equal norm, matter" in lead(
+        Page(render_report(contents_of(several)))
+    )
+
+
+@pytest.mark.parametrize(
+    ("clusters", "expected"),
+    [
+        ([1], (1, False)),
+        ([1, 1], (2, True)),
+        ([1, 2, 3, 4], (3, False)),
+        ([1, 2, 2, 2], (1, False)),
+        ([1, 1, 2, 2], (2, True)),
+        ([1, 1, 1, 1, 2], (4, True)),
+        ([0, 0, 0, 0], (3, False)),  # without penalty, without cluster
+        ([1, 0, 0, 0], (3, False)),
+    ],
+)
+def test_how_many_lead(clusters, expected):
+    assert page_module._leading(clusters, is_relaxed=False) == expected
+    assert page_module._leading(clusters, is_relaxed=True) == (min(3, len(clusters)), False)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .._text import printable
-from ..estimators.fit_summary import feature_rows, scale_text
+from ..estimators.fit_summary import feature_rows, null_choice_text, scale_text
 from ..model_selection.scores import Confusion, Score, verdicts
 from ..report.page import number
 from .commands import TalkOptions
@@ -189,7 +189,8 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
         features.add_row(*(Text(word, overflow="ellipsis", no_wrap=True) for word in words), *cells[n_words - 1 :])
     if len(outcome.features) > _SHOWN:
         features.add_row(f"... {len(outcome.features) - _SHOWN} more", *("" for _ in headings[1:]))
-    rest = "None explains the targets, at any alpha." if outcome.is_hopeless else "A smaller alpha selects some."
+    rest = null_choice_text(estimator) or "A smaller alpha selects some."
+    rest = "None explains the targets, at any alpha." if outcome.is_hopeless else rest
     console.print(features if shown else Text(f"No feature is selected. {rest}\n"))
     loud = verdicts(outcome.scores)
     for note in loud:

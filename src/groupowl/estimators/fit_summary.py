@@ -23,6 +23,7 @@ from .._typing import BoolArray, FloatArray, IndexArray
 from ..categories import coefficient_names
 from ..designs import far_design
 from ..inputs import coefficient_columns, exclusive_classes, import_pandas, task_names
+from ..model_selection import CRITERIA
 from ..model_selection.search import best_sequence, candidate_names, value_path
 from ..norm.kernels import nonzero_rows
 from ..solvers import solve_result as results
@@ -499,6 +500,12 @@ def scale_is_known(estimator: Any) -> bool:
     return estimator.solve_result_.scale is not None
 
 
+def scale_is_deviation(estimator: Any) -> bool:
+    """Whether the penalty has seen columns per standard deviation, and nothing else has scaled them."""
+    has_factors = hasattr(estimator, "feature_groups_") or estimator.penalty_factor is not None
+    return scale_is_known(estimator) and bool(estimator.standardize) and not has_factors
+
+
 def scale_is_lost(estimator: Any) -> bool:
     """Whether the penalty has seen another scale, and an earlier version has saved the model without it."""
     has_groups = hasattr(estimator, "feature_groups_")
@@ -566,7 +573,7 @@ def summary_text(estimator: Any) -> str:
     n_selected = len(estimator.get_support(indices=True))
     shown = strongest_first(estimator)[: min(n_selected, _SHOWN_IN_SUMMARY)].tolist()
     if not shown:
-        lines.append("  No feature is selected. A smaller alpha selects some.")
+        lines.append(f"  No feature is selected. {null_choice_text(estimator) or 'A smaller alpha selects some.'}")
     else:
         lines += aligned_lines(feature_rows(estimator, shown), n_words=1 if groups is None else 2)
     if (more := n_selected - len(shown)) > 0:
@@ -633,18 +640,31 @@ def clusters_text(estimator: Any) -> str:
     inside = np.flatnonzero(clusters)
     n_units = len(inside if groups is None else np.unique(groups[inside]))
     count = counted(n_units, "feature" if groups is None else "group")
-    return ties_text(count, n_units, int(clusters.max(initial=0)), estimator.weights)
+    can_tie = bool((estimator.weights_[:1] != estimator.weights_[-1:]).any())
+    return ties_text(count, n_units, int(clusters.max(initial=0)), estimator.weights, can_tie=can_tie)
 
 
-def ties_text(count: str, n_units: int, n_clusters: int, weights: Any) -> str:
+def ties_text(count: str, n_units: int, n_clusters: int, weights: Any, *, can_tie: bool) -> str:
     """The same of so many features or groups, which ``count`` has in words, in so many clusters."""
     if n_units < 2:
         return count if n_units else "none"
     if n_clusters < n_units:
         return f"{count} in {counted(n_clusters, 'cluster')}"
+    if not can_tie:
+        return f"{count}, nothing is tied: constant weights treat each on its own."
     given = weights if isinstance(weights, str) else ""
     names = " and ".join(name for name in _TYING if name != given)
     return f"{count}, nothing is tied: all differ in size. Weights that fall faster tie more, such as {names}."
+
+
+def null_choice_text(estimator: Any) -> str:
+    """That no model was better than the null model, where folds or a criterion chose it among others; empty else."""
+    if not hasattr(estimator, "alphas_") or estimator.clusters_.any() or not estimator.path_.n_selected.any():
+        return ""
+    if estimator.selection in CRITERIA:
+        return f"By {estimator.selection.upper()} nothing is better than the null model."
+    margin = " by more than one standard error" if estimator.selection == "1se" else ""
+    return f"Cross-validation finds nothing better than the null model{margin}."
 
 
 def scale_text(estimator: Any) -> str:
@@ -657,8 +677,9 @@ def scale_text(estimator: Any) -> str:
             "feature; the order is that of clusters, which are equal on the other scale. Fit again to see both."
         )
     if scale_is_known(estimator) and estimator.get_support().any():
-        is_plain = not has_groups and estimator.penalty_factor is None
-        scale = "per standard deviation, as the penalty sees it" if is_plain else "on the scale that the penalty sees"
+        scale = "on the scale that the penalty sees"
+        if scale_is_deviation(estimator):
+            scale = "per standard deviation, as the penalty sees it"
         what = "whole groups" if has_groups else "features"
         equal = f"; {what} of one cluster have equal norms there" if has_clusters and not estimator.relaxed else ""
         sentences.append(f"Scaled means {scale}{equal}.")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.isotonic import isotonic_regression
 
 from .._checks import finite_number, positive_integer, truth_value
 from .._text import counted, listed
 from .._typing import BoolArray, FloatArray, IndexArray
+from ..estimators.fit_summary import scale_is_deviation
 from ..model_selection.scores import scoring_name
 from ..model_selection.search import best_sequence, candidate_names, value_path
 from ..norm.kernels import cluster_starts, falling_order
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _WIDEST_NAME = 0.4  # of the width of the axes
 _OFFSET = 4.0  # points between a line and its name
+_LEADER = 10.0  # points of width for the thin lines to names that have moved
 _DASHES = (0, (5, 2))
 _LEGEND: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "borderaxespad": 0.3}
 _MOST_FOLDS = 20  # more lines hide the mean
@@ -34,9 +37,10 @@ class CoefficientPathDisplay(style.Display):
     """Coefficients along a path, against alpha: their norms, or of one target, or two classes, they themselves.
 
     They are on the scale that the penalty sees: per standard deviation where columns were standardized. Large alphas
-    are on the left. Names stand at the ends of the lines, the largest first, as far as they fit without touching; lines
-    without a name are gray. Lines that end at the same height share a name, a color and their number. Features that
-    are not penalized are dashed; the axis is made for the others, and may not reach as far.
+    are on the left. Lines that are largest at the chosen alpha, or at the end of the path where none is chosen, have
+    names beside their ends, as many as there is room for; lines without a name are gray. Features of one cluster there
+    share a name, a color and their number if they also end together. Features that are not penalized are dashed; the
+    axis is made for the others, and may not reach as far.
 
     Parameters
     ----------
@@ -57,6 +61,8 @@ class CoefficientPathDisplay(style.Display):
         Of one target, or two classes, the coefficients, whose sizes the norms are.
     is_scaled : bool, default=False
         Whether these are on another scale than that of X.
+    is_per_deviation : bool, default=False
+        Whether they are per standard deviation because columns were standardized, and nothing else scaled them.
 
     Attributes
     ----------
@@ -87,6 +93,7 @@ class CoefficientPathDisplay(style.Display):
     alpha: float | None = None
     coefficients: FloatArray | None = None
     is_scaled: bool = False
+    is_per_deviation: bool = False
     lines_: list[Any] = field(init=False, repr=False)
     labels_: list[Any] = field(init=False, repr=False)
 
@@ -109,7 +116,9 @@ class CoefficientPathDisplay(style.Display):
         """
         remedy = "Use an estimator with cross-validation, or from_result with the path of group_owl_path."
         path = style.fitted_attribute(estimator, "path_", remedy)
-        return cls.from_result(path, alpha=estimator.alpha_, ax=ax, **settings)
+        names = settings.pop("feature_names", None)
+        display = cls.undrawn(path, alpha=estimator.alpha_, feature_names=names)
+        return replace(display, is_per_deviation=scale_is_deviation(estimator)).plot(ax=ax, **settings)
 
     @classmethod
     def from_result(
@@ -183,7 +192,7 @@ class CoefficientPathDisplay(style.Display):
     def label(self) -> str:
         """What the values are."""
         what = "norm of the coefficients" if self.coefficients is None else "coefficient"
-        return style.size_label(what, self.is_scaled)
+        return style.size_label(what, self.is_scaled, self.is_per_deviation)
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -241,65 +250,90 @@ class CoefficientPathDisplay(style.Display):
             style.lay_out(ax)
             share = (ax.bbox.y1 - legend.get_window_extent().y0) / ax.bbox.height
             ax.set_ylim(top=low + (high - low) / max(1.0 - share, 0.5))
-        self._name_lines(ax, max_labels)
+        self._name_lines(ax, max_labels, low, high)
         return self
 
-    def _name_lines(self, ax: Axes, max_labels: int) -> None:
-        """Names of the strongest features; one that would touch another is left out, and its lines stay gray.
+    def _name_lines(self, ax: Axes, max_labels: int, low: float, high: float) -> None:
+        """Names of the strongest features, as many as there is room for from ``low`` to ``high``; other lines are gray.
 
-        Strongest where alpha was chosen, or else at the end of the path. Lines that end together have the first name
-        and the number of the others.
+        Names of lines that end close to each other move apart, with a thin line to where they belong.
         """
         style.lay_out(ax)
         width, height = style.size_in_points(ax)
-        low, high = ax.get_ylim()
-        between = style.LINE_HEIGHT * style.LARGEST_FONT / height * (high - low)  # names, on the scale of values
+        bottom, top = ax.get_ylim()
+        to_points = height / (top - bottom)
+        between = style.LINE_HEIGHT * style.LARGEST_FONT / to_points  # names, on the scale of values
         end, ends = float(self.alphas[-1]), self.values[-1]
-        named: list[IndexArray] = []
-        for lines in self.strongest_first():
-            is_apart = all(abs(ends[lines[0]] - ends[others[0]]) >= between for others in named)
-            is_inside = abs(ends[lines[0]]) >= between / 2 and low <= ends[lines[0]] <= high
-            if is_apart and is_inside and len(named) < max_labels:
-                named.append(lines)
+        groups = [lines for group in self.strongest_first() for lines in _ending_together(group, ends, between)]
+        named = [lines for lines in groups if low <= ends[lines[0]] <= high]
+        named = named[: min(max_labels, int((high - low) / between))]
+        at = np.array([ends[lines[0]] for lines in named])
+        moves = (_spread(at, between, low + between / 2, high - between / 2) - at) * to_points
+        is_moved = np.abs(moves) > style.LARGEST_FONT / 2
+        offset = _OFFSET + (_LEADER if is_moved.any() else 0.0)
         longest = style.longest_name(_WIDEST_NAME * width, style.LARGEST_FONT)
         names = style.shortened_names([self.feature_names[lines[0]] for lines in named], longest)
         look: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "parse_math": False}  # a $ in a name is a dollar
         self.labels_ = []
-        for color, lines, name in zip(style.line_colors(len(named)), named, names, strict=True):
+        for i, (color, lines) in enumerate(zip(style.line_colors(len(named)), named, strict=True)):
             tied = f" (+{len(lines) - 1} tied)" if len(lines) > 1 else ""
-            place = (end, ends[lines[0]])
-            self.labels_.append(style.text_beside(ax, name + tied, place, _OFFSET, color=color, **look))
+            place, move = (end, float(at[i])), float(moves[i])
+            self.labels_.append(style.text_beside(ax, names[i] + tied, place, offset, move, color=color, **look))
+            if offset > _OFFSET:
+                arrow = {"arrowstyle": "-", "color": color, "linewidth": 0.6, "shrinkA": 0.0, "shrinkB": 0.0}
+                style.text_beside(ax, "", place, offset - 1.0, move, arrowprops=arrow)
             for k in lines:
                 self.lines_[k].set(color=color, linewidth=1.5, zorder=2.5)
         # The axis becomes wider on the right until the names end inside the axes; no numbers stand below them.
-        share = style.widest(ax, self.labels_) + 3 * _OFFSET / width if named else 0.0
+        share = style.widest(ax, self.labels_) + (2 * _OFFSET + offset) / width if named else 0.0
         left, right = ax.get_xlim()
         ax.set_xlim(left, min(right, end * (end / left) ** (share / (1.0 - share))))
         _number_alphas(ax, left, right)
 
     def strongest_first(self) -> list[IndexArray]:
-        """Lines that end together, in groups, by falling norm where it counts, without those that are zero there.
+        """Lines of equal norm on the same side of zero, in groups, by falling norm where it counts.
 
         Returns
         -------
         list of ndarray of int
-            Positions in ``features``. What counts is the chosen alpha, or the end of the path where none is chosen.
+            Positions in ``features``, without lines that are zero where it counts: at the chosen alpha, or at the end
+            of the path where none is chosen, or nothing is selected there.
         """
-        norms = self.norms[-1]
+        i = len(self.alphas) - 1
+        if self.alpha is not None:
+            chosen = int(np.argmin(np.abs(np.log(self.alphas / self.alpha))))
+            i = chosen if self.norms[chosen].any() else i
+        norms = self.norms[i]
         order = falling_order(norms)[: np.count_nonzero(norms)]
         tied = np.split(order, cluster_starts(-np.sort(-norms[order]))[1:]) if len(order) else []
-        groups = [lines for group in tied for lines in self._by_sign(group)]
-        if self.alpha is None:
-            return groups
-        there = self.norms[int(np.argmin(np.abs(np.log(self.alphas / self.alpha))))]
-        return sorted((lines for lines in groups if there[lines].any()), key=lambda lines: -float(there[lines].max()))
+        return [lines for group in tied for lines in self._apart(group, i)]
 
-    def _by_sign(self, lines: IndexArray) -> list[IndexArray]:
-        """Lines of equal norm that end together: on one side of zero."""
-        if self.coefficients is None:
-            return [lines]
-        is_above = self.coefficients[-1, lines] > 0.0
-        return [side for side in (lines[is_above], lines[~is_above]) if len(side)]
+    def _apart(self, lines: IndexArray, i: int) -> list[IndexArray]:
+        """Lines of equal norm at an alpha, those on one side of zero together; features without penalty alone."""
+        free = self.unpenalized[lines]
+        found = [lines[free][k : k + 1] for k in range(np.count_nonzero(free))]
+        is_above = np.ones(len(lines), dtype=bool) if self.coefficients is None else self.coefficients[i, lines] > 0.0
+        found += [side for side in (lines[~free & is_above], lines[~free & ~is_above]) if len(side)]
+        return sorted(found, key=lambda side: int(np.flatnonzero(lines == side[0])[0]))
+
+
+def _ending_together(lines: IndexArray, ends: FloatArray, between: float) -> list[IndexArray]:
+    """Lines in groups that end closer to their first than names can stand."""
+    found = []
+    while len(lines):
+        is_near = np.abs(ends[lines] - ends[lines[0]]) < between
+        found.append(lines[is_near])
+        lines = lines[~is_near]
+    return found
+
+
+def _spread(heights: FloatArray, between: float, low: float, high: float) -> FloatArray:
+    """Heights in the same order, so far apart, from ``low`` to ``high``, that differ least from those given."""
+    order = np.argsort(heights, kind="stable")
+    steps, spread = between * np.arange(len(heights)), np.empty_like(heights)
+    room = max(high - steps[-1:].sum(), low)
+    spread[order] = steps + isotonic_regression(heights[order] - steps, y_min=low, y_max=room) if len(steps) else steps
+    return spread
 
 
 @dataclass(eq=False)
@@ -455,6 +489,8 @@ class CrossValidationDisplay(style.Display):
             choice += f", {counted(count, 'feature')}"
         marks[choice] = ax.axvline(self.alpha, **style.CHOSEN)
         _alpha_axis(ax, np.concatenate([self.alphas, *(alphas for alphas, _ in self.others.values())]), self.alpha)
+        if self.n_selected is None or ax.figure.canvas.figure.get_layout_engine() is not None:  # else there is no room
+            ax.set_title("Information criterion" if self.std_errors is None else "Cross-validation")
         ax.set_ylabel(f"{self.label} ({'lower' if self.lower_is_better else 'higher'} is better)")
         ax.margins(y=0.08)
         if self.n_selected is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from .._checks import positive_integer
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
-from ..estimators.fit_summary import clusters_of_groups
+from ..estimators.fit_summary import clusters_of_groups, scale_is_deviation
 from ..inputs import task_names as fitted_task_names
 from ..norm.kernels import falling_order
 from ..solvers import SolveResult
@@ -145,6 +145,8 @@ class ClusterDisplay(style.Display):
         Names of their feature groups, which a cluster consists of; None where features are on their own.
     is_scaled : bool, default=False
         Whether norms are on another scale than that of X.
+    is_per_deviation : bool, default=False
+        Whether they are per standard deviation because columns were standardized, and nothing else scaled them.
 
     Attributes
     ----------
@@ -172,6 +174,7 @@ class ClusterDisplay(style.Display):
     clusters: IndexArray
     groups: list[str] | None = None
     is_scaled: bool = False
+    is_per_deviation: bool = False
     bars_: Any = field(init=False, repr=False)
 
     @classmethod
@@ -195,8 +198,8 @@ class ClusterDisplay(style.Display):
         -------
         ClusterDisplay
         """
-        found = selection_of_estimator(estimator, feature_names, None)
-        return cls._of(found).plot(ax=ax, **settings)
+        display = cls._of(selection_of_estimator(estimator, feature_names, None))
+        return replace(display, is_per_deviation=scale_is_deviation(estimator)).plot(ax=ax, **settings)
 
     @classmethod
     def from_result(cls, result: Any, *, feature_names: Any = None, ax: Axes | None = None, **settings: Any) -> Self:
@@ -244,7 +247,8 @@ class ClusterDisplay(style.Display):
         height = 1.1 + _INCHES_PER_ROW * max(self._positions(shown)[-1:].sum() + 1.0, 5.0)
         ax = self._begin(ax, figsize=(6.4, height))
         ax.set(
-            title="Selected features by cluster", xlabel=style.size_label("norm of the coefficients", self.is_scaled)
+            title="Selected features by cluster",
+            xlabel=style.size_label("norm of the coefficients", self.is_scaled, self.is_per_deviation),
         )
         if not shown:
             self.bars_ = ax.barh([], [])
@@ -313,6 +317,8 @@ class CoefficientHeatmapDisplay(style.Display):
         Their coefficients, on the scale that the penalty sees.
     is_scaled : bool, default=False
         Whether that is another scale than that of X.
+    is_per_deviation : bool, default=False
+        Whether they are per standard deviation because columns were standardized, and nothing else scaled them.
 
     Attributes
     ----------
@@ -342,6 +348,7 @@ class CoefficientHeatmapDisplay(style.Display):
     task_names: list[str]
     coefficients: FloatArray
     is_scaled: bool = False
+    is_per_deviation: bool = False
     image_: Any = field(init=False, repr=False)
     colorbar_: Any = field(init=False, repr=False)
 
@@ -374,8 +381,8 @@ class CoefficientHeatmapDisplay(style.Display):
         -------
         CoefficientHeatmapDisplay
         """
-        found = selection_of_estimator(estimator, feature_names, task_names)
-        return cls._of(found).plot(ax=ax, **settings)
+        display = cls._of(selection_of_estimator(estimator, feature_names, task_names))
+        return replace(display, is_per_deviation=scale_is_deviation(estimator)).plot(ax=ax, **settings)
 
     @classmethod
     def from_result(
@@ -436,7 +443,9 @@ class CoefficientHeatmapDisplay(style.Display):
         shown = min(shown, style.most_lines(style.size_in_points(ax)[1]))
         colors: dict[str, Any] = {"cmap": _HEATMAP_COLORS, "vmin": -largest, "vmax": largest}
         self.image_ = ax.imshow(self.coefficients[:shown], aspect="auto", interpolation="nearest", **colors)
-        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label=style.size_label("coefficient", self.is_scaled))
+        self.colorbar_ = ax.figure.colorbar(
+            self.image_, ax=ax, label=style.size_label("coefficient", self.is_scaled, self.is_per_deviation)
+        )
         if shown < len(self.features):
             ax.set_title(f"Coefficients: {shown} of {len(self.features)} features")
         style.lay_out(ax)

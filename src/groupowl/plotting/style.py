@@ -120,9 +120,11 @@ def say(ax: Axes, sentence: str) -> None:
     ax.grid(visible=False)
 
 
-def text_beside(ax: Axes, text: str, place: tuple[float, float], offset: float, **settings: Any) -> Any:
-    """A text so many points to the right of a place."""
-    return ax.annotate(text, place, xytext=(offset, 0.0), textcoords="offset points", va="center", **settings)
+def text_beside(
+    ax: Axes, text: str, place: tuple[float, float], offset: float, rise: float = 0.0, **settings: Any
+) -> Any:
+    """A text so many points to the right of a place, and above it."""
+    return ax.annotate(text, place, xytext=(offset, rise), textcoords="offset points", va="center", **settings)
 
 
 # Names --------------------------------------------------------------------------------------------------
@@ -159,8 +161,10 @@ def public_rows(path: Any, rows: FloatArray) -> FloatArray:
     return rows[:, 1:] - rows[:, :1] if is_binary and rows.shape[1] == 2 else rows
 
 
-def size_label(what: str, is_scaled: bool) -> str:
+def size_label(what: str, is_scaled: bool, is_per_deviation: bool) -> str:
     """What an axis of coefficients or norms has, on the scale of X or on that of the penalty."""
+    if is_per_deviation:
+        return f"{what}, per standard deviation"
     return f"{what}, scaled as the penalty sees it" if is_scaled else what
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._text import printable
+from ..estimators.fit_summary import scale_is_deviation
 from ..inputs import exclusive_classes, names_in_groups
 from ..model_selection.scores import Confusion, Score
 from ..path import PathResult
@@ -150,10 +151,17 @@ class Subject:
         Clusters of the fit, and features in the model that are not penalized.
     has_two_scales : bool
         Whether the penalty has seen another scale than that of X, and it is known.
+    is_standardized : bool
+        Whether that is because columns were standardized, so that sizes can be compared; of a path alone, whether
+        there is another scale.
+    is_relaxed : bool
+        Whether sizes are those of a relaxed fit, which differ in a cluster.
     scale_words : str
         What the scale of the penalty is.
     weights : object
         The weight sequence as it was asked for; None without an estimator.
+    can_tie : bool
+        Whether its weights differ.
     certificate : FitCertificate or None
         What the fit proves; None without an estimator.
     choice : CrossValidationDisplay or None
@@ -197,10 +205,14 @@ class Subject:
         self.n_clusters = int(selection.clusters.max(initial=0))
         self.n_unpenalized = int(np.count_nonzero(selection.clusters == 0))
         self.has_two_scales = selection.scale is not None
+        self.is_standardized = self.has_two_scales and (fitted is None or bool(fitted.standardize))
+        self.is_relaxed = fitted is not None and bool(fitted.relaxed)
         self.scale_words = "on the scale that the penalty sees"
-        if fitted is not None and fitted.standardize and groups is None and fitted.penalty_factor is None:
+        if fitted is not None and scale_is_deviation(fitted):
             self.scale_words = "per standard deviation of the feature"
         self.weights = getattr(fitted, "weights", None)
+        weights = source.weights if fitted is None else fitted.weights_
+        self.can_tie = bool((weights[:1] != weights[-1:]).any())
         self.certificate = None if fitted is None else fitted.certificate()
         self.choice = CrossValidationDisplay.undrawn(fitted) if hasattr(fitted, "alphas_") else None
         self.n_folds = getattr(fitted, "score_path_", np.empty((0, 0))).shape[1]

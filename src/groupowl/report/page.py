@@ -9,7 +9,6 @@ import math
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,15 @@ import numpy as np
 from .._files import write_file
 from .._text import counted, listed, printable, significant
 from .._typing import FloatArray, IndexArray
-from ..estimators.fit_summary import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED, ties_text
+from ..estimators.fit_summary import (
+    AS_CONSTANT,
+    AS_EXPLAINED,
+    NOT_PROVED,
+    PROVED_ZERO,
+    SELECTED,
+    null_choice_text,
+    ties_text,
+)
 from ..model_selection import CRITERIA
 from ..model_selection.scores import as_score, verdicts
 from ..path import PathPoint, PathResult
@@ -143,6 +150,7 @@ def render_report(contents: ReportContents) -> str:
         proof=_proof(subject),
         clusters=_clusters(subject),
         strongest=_strongest(subject),
+        null_choice=null_choice_text(contents.estimator),
         code=None if contents.estimator is None else python_code(contents.estimator),
         curves=_survival_curves(contents),
         scored={name: as_score(score) for name, score in contents.scores.items()},
@@ -207,6 +215,7 @@ def _proof(subject: Subject) -> dict[str, Any] | None:
     shown = np.unique(np.linspace(0, len(reached) - 1, min(_MOST_GAPS, len(reached))).round().astype(int))
     zero_groups = [] if certificate.groups is None else certificate.groups[certificate.states == PROVED_ZERO].tolist()
     return {
+        "has_gap": certificate.gap > np.finfo(np.float64).eps * abs(certificate.objective),
         "n_zero": certificate.counts[PROVED_ZERO],
         "zero_groups": [shown_name(group) for group in dict.fromkeys(zero_groups)],
         "n_selected": certificate.counts[SELECTED],
@@ -237,7 +246,7 @@ def _clusters(subject: Subject) -> dict[str, Any] | None:
     ]
     counts: dict[str, Any] = {"n_several": n_several, "n_single": len(units) - n_several, "n_shown": len(shown)}
     count = counted(len(units), "feature" if chosen.groups is None else "group")
-    counts["nothing_tied"] = ties_text(count, len(units), subject.n_clusters, subject.weights)
+    counts["nothing_tied"] = ties_text(count, len(units), subject.n_clusters, subject.weights, can_tie=subject.can_tie)
     return counts | {"shown": shown[:_MOST_CLUSTERS]}
 
 
@@ -382,16 +391,33 @@ def _strongest(subject: Subject) -> dict[str, Any] | None:
             }
         )
     n_inside = len(penalized) or len(sizes)
-    units = list(dict.fromkeys(chosen.names if chosen.groups is None else map(shown_name, chosen.groups)))
+    units: dict[str, int] = {}  # features, or groups, with their clusters
+    for name, cluster in zip(chosen.names if chosen.groups is None else chosen.groups, chosen.clusters, strict=True):
+        units.setdefault(shown_name(name), int(cluster))
+    n_leaders, are_tied = _leading([*units.values()], is_relaxed=subject.is_relaxed)
     return {
         "bars": bars,
         "n_more": len(sizes) - len(bars),
-        "leaders": units[:_MOST_LEADERS],
-        "has_others": len(units) > _MOST_LEADERS,
+        "leaders": [*units][:n_leaders],
+        "has_others": len(units) > n_leaders,
+        "equal": ("size" if sizes.shape[1] == 1 and chosen.groups is None else "norm") if are_tied else "",
         "stable": None if counts is None else _stability_text(counts[:n_inside], subject.n_folds),
         "has_both_signs": has_both_signs,
         "tasks": chosen.tasks if bars[0]["entries"] else [],
     }
+
+
+def _leading(clusters: list[int], *, is_relaxed: bool) -> tuple[int, bool]:
+    """How many features, or groups, of these clusters the first sentence is about, and whether all of them are tied.
+
+    As many whole clusters as there are names for, or the first: nothing sets apart some features of a cluster, but
+    sizes in a relaxed fit.
+    """
+    if is_relaxed:
+        return min(_MOST_LEADERS, len(clusters)), False
+    ends = [k for k in range(1, len(clusters)) if clusters[k] != clusters[k - 1] or clusters[k] == 0] + [len(clusters)]
+    n_leaders = max((k for k in ends if k <= _MOST_LEADERS), default=ends[0])
+    return n_leaders, n_leaders > 1 and n_leaders == ends[0]
 
 
 def _stability_text(counts: IndexArray, n_folds: int) -> str:
@@ -433,8 +459,7 @@ def _path_data(subject: Subject) -> dict[str, Any] | None:
         there = np.flatnonzero(norms[:, k])
         span = slice(there[0], there[-1] + 1)
         rows.append([int(there[0]), rounded(values[span, k]), clusters[span, k].tolist()])
-    groups = display.strongest_first() or replace(display, alpha=None).strongest_first()  # nothing may be chosen
-    named = [[int(k) for k in lines if int(k) in position] for lines in groups]
+    named = [[int(k) for k in lines if int(k) in position] for lines in display.strongest_first()]
     legend = [lines for lines in named if lines][:N_NAMED]
     return {
         "alphas": rounded(display.alphas),
