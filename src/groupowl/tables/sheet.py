@@ -167,6 +167,11 @@ class Sheet:
         is_truth = j in self.columns and str(self.columns[j].type) == "bool"
         return j in self.texts or j in self.categorical or is_truth
 
+    def number_share(self, j: int) -> float:
+        """Share of the cells of a column that are numbers, among those that are not empty."""
+        cells = [cell for cell in self.labels(j) if cell is not None]
+        return sum(is_number(self._as_number(cell)) for cell in cells) / max(len(cells), 1)
+
     def matrix(self, columns: Positions) -> Any:
         """Columns of numbers as an array, or as the file has them: sparse, on disk; NaN where a cell is empty."""
         wanted = np.asarray(columns, dtype=np.intp)
