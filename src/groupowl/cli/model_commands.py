@@ -36,6 +36,7 @@ from ..estimators import (
     GroupOWLRegressor,
     GroupOWLRegressorCV,
 )
+from ..estimators.verification import Verification
 from ..inputs import task_names
 from ..losses import resolve_loss
 from ..model_selection import FOLD_RULES
@@ -634,6 +635,20 @@ def verify(options: commands.VerifyOptions) -> None:
         if options.json:
             print_json({"command": "verify", "holds": bool(answer), **asdict(answer)})
         elif not options.quiet:
-            say(answer)
+            say(_verification_page(answer, table.source, "" if answer else run.difference(table)))
     if not answer:
         raise Failure(f"the fit in {options.model} does not hold on {options.file}.")
+
+
+def _verification_page(answer: Verification, source: str, difference: str) -> str:
+    """All that was checked; of data that are not those of the fit only what that means, as all else follows from it."""
+    if not difference:
+        return str(answer)
+    lines = [
+        f"{source} is not the data of the fit: {difference}.",
+        "Verification: the fit does NOT hold on these data",
+        f"  objective {answer.objective:.10g} from the data; the fit says {answer.claimed_objective:.10g}",
+        f"  duality gap {answer.gap:.3g}; the tolerance of the fit allows {answer.goal:.3g}",
+        "  [not checked] all else that the fit says; --json has every detail",
+    ]
+    return "\n".join(lines)
