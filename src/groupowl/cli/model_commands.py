@@ -228,6 +228,10 @@ _ARGUMENTS = {
     r"fit_intercept=False": "--no-intercept",
     r"class_weight='balanced'": "--class-weight balanced",
     r"\b(unseen|group_scale|selection|scoring|loss|weights)='([^']*)'": r"--\1 \2",
+    r"\b(max_iter|tol|ridge|eps)=([\d.e+-]*\d)": r"--\1 \2",
+    r"Raise max_iter or tol\b": "Raise --max-iter or --tol",
+    r"Raise tol\b": "Raise --tol",
+    r"\bn_repeats=(\d+)": r"--draws \1",
 }
 
 
@@ -235,7 +239,8 @@ def as_typed(problem: str) -> str:
     """What is said about arguments of Python, as it can be typed."""
     for argument, option in _ARGUMENTS.items():
         problem = re.sub(argument, option, problem)
-    return problem.replace("--group_scale", "--group-scale")
+    problem = problem.replace("--group_scale", "--group-scale").replace("--max_iter", "--max-iter")
+    return commands.intervals_in_words(problem)
 
 
 def make_estimator(table: Table, options: TrainOptions) -> Any:
@@ -393,7 +398,7 @@ def _fit(estimator: Any, table: Table, X: Design, *, verbose: bool) -> tuple[lis
         warnings.simplefilter("always")
         estimator.fit(X, table.target_frame, sample_weight=table.sample_weight, offset=table.offset, **groups)
     estimator.set_params(verbose=0, resume=None)
-    notes = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)
+    notes = dict.fromkeys(as_typed(" ".join(str(item.message).split())) for item in caught)
     short = any(issubclass(item.category, ConvergenceWarning) for item in caught)
     return list(notes), not short and estimator.solve_result_.converged
 

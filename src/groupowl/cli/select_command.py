@@ -24,7 +24,7 @@ from ..tables import Table
 from . import commands
 from .commands import SelectOptions, command
 from .messages import Failure, printing, writing
-from .model_commands import NOT_CONVERGED, check_resume, data_of, make_estimator, read_table
+from .model_commands import NOT_CONVERGED, as_typed, check_resume, data_of, make_estimator, read_table
 from .run_folder import PICTURE, REPORT, RUN, SELECTION, check_out, csv_text
 from .terminal import Stages, print_json, print_selection
 
@@ -120,7 +120,7 @@ def _fit(selector: FeatureSelector, table: Table, *, verbose: bool) -> tuple[lis
         warnings.simplefilter("always")
         selector.fit(X, table.target_frame, sample_weight=table.sample_weight)
     selector.set_params(verbose=0, **({"resume": None} if hasattr(selector, "resume") else {}))
-    notes = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)
+    notes = dict.fromkeys(as_typed(" ".join(str(item.message).split())) for item in caught)
     return list(notes), not any(issubclass(item.category, ConvergenceWarning) for item in caught)
 
 
