@@ -48,7 +48,7 @@ from . import commands
 from .commands import FitOptions, FoldOptions, GridOptions, ModelOptions, TrainOptions, command
 from .evaluation import Evaluation, evaluate, evaluate_new, held_out_rows, survival_of
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
-from .outcome import Outcome, choice_note, data_notes, edge_note, named_design
+from .outcome import Outcome, choice_note, count_note, data_notes, edge_note, named_design
 from .run_folder import SavedRun, check_out, csv_text, read_run, write_file, write_outcome
 from .terminal import Stages, print_evaluation, print_json, print_outcome
 
@@ -121,7 +121,7 @@ def _run(name: str, options: ModelOptions) -> None:
     with data_of(table):
         table, fills = table.filled(reading.missing, None if parts is None else parts[0])
         X = named_design(table.X, table.feature_names)
-    noticed = data_notes(table, X, standardized=options.standardize)
+    noticed = [*data_notes(table, X, standardized=options.standardize), *count_note(table, options.loss)]
     train, test = table, None
     if parts is not None:
         train, test = map(table.rows, parts)
@@ -228,10 +228,12 @@ _ARGUMENTS = {
     r"fit_intercept=False": "--no-intercept",
     r"class_weight='balanced'": "--class-weight balanced",
     r"\b(unseen|group_scale|selection|scoring|loss|weights)='([^']*)'": r"--\1 \2",
-    r"\b(max_iter|tol|ridge|eps)=([\d.e+-]*\d)": r"--\1 \2",
+    r"\b(max_iter|tol|ridge|eps|fdr|max_false)=([\d.e+-]*\d)": r"--\1 \2",
     r"Raise max_iter or tol\b": "Raise --max-iter or --tol",
-    r"Raise tol\b": "Raise --tol",
+    r"Raise (tol|fdr)\b": r"Raise --\1",
     r"\bn_repeats=(\d+)": r"--draws \1",
+    r"with n_selected=(\d+) of": r"with \1 of",
+    r"lower n_selected, raise the threshold, or raise n_pairs": "or raise --pairs",
 }
 
 
@@ -239,7 +241,7 @@ def as_typed(problem: str) -> str:
     """What is said about arguments of Python, as it can be typed."""
     for argument, option in _ARGUMENTS.items():
         problem = re.sub(argument, option, problem)
-    problem = problem.replace("--group_scale", "--group-scale").replace("--max_iter", "--max-iter")
+    problem = re.sub(r"--(group|max)_(scale|iter|false)\b", r"--\1-\2", problem)
     return commands.intervals_in_words(problem)
 
 

@@ -159,8 +159,8 @@ class _Selection:
         goal = listed(table.classes or table.target_names, shown=_LISTED, quoted=False)
         if table.is_classification:
             goal = f"{table.target_names[0]}, {len(table.classes)} classes: {goal}"
-        how = {name: getattr(selector, name) for name in _PARAMETERS[options.method].values()}
-        shown = ", ".join(f"{name} {value}" for name, value in how.items())
+        how = {name: getattr(selector, parameter) for name, parameter in _PARAMETERS[options.method].items()}
+        shown = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in how.items())
         return {
             "File": table.source,
             "Samples": str(table.n_samples),
