@@ -134,7 +134,7 @@ def test_targets_that_look_like_counts(numbers):
     missing = np.where(np.arange(N)[:, None] == 3, np.nan, counts)
     assert outcome.count_note(changed(table, y=missing), "squared") == [note]
     assert outcome.count_note(changed(table, y=counts), "poisson") == []
-    others = [counts + 0.5, counts - 1.0, counts + 20.0, 5.0 - counts, np.minimum(counts, 1.0), numbers[:, None]]
+    others = [counts + 0.5, counts - 1.0, counts + 20.0, 5.0 - counts, (counts > 1.0).astype(float), numbers[:, None]]
     for y in [*others, np.hstack([counts, numbers[:, None]])]:
         names = tuple(f"y{k}" for k in range(y.shape[1]))
         assert outcome.count_note(changed(table, y=y, target_names=names), "squared") == []
