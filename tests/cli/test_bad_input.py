@@ -311,7 +311,7 @@ OPTIONS = {
     ),
     "alphas zero": Bad(
         GOOD,
-        ("--alphas must lie in [1, 1000000], got 0",),
+        ("--alphas must be from 1 to 1000000, got 0",),
         command="cv",
         arguments=("--targets", "y", "--alphas", 0),
         code=2,
@@ -325,7 +325,7 @@ OPTIONS = {
     ),
     "eps one": Bad(
         GOOD,
-        ("--eps must lie in (0, 1), got 1",),
+        ("--eps must be above 0 and below 1, got 1",),
         command="path",
         arguments=("--targets", "y", "--eps", 1),
         code=2,
@@ -342,15 +342,15 @@ OPTIONS = {
     "levels for a fit": Bad(
         GOOD, ("--weights must be one sequence here",), arguments=("--targets", "y", "--weights", "levels"), code=2
     ),
-    "tol zero": Bad(GOOD, ("--tol must lie in (0, inf), got 0",), arguments=("--targets", "y", "--tol", 0), code=2),
+    "tol zero": Bad(GOOD, ("--tol must be above 0, got 0",), arguments=("--targets", "y", "--tol", 0), code=2),
     "a share of one": Bad(
         GOOD,
-        ("--test-size must lie in (0, 1), got 1",),
+        ("--test-size must be above 0 and below 1, got 1",),
         arguments=("--targets", "y", "--test-size", 1),
         code=2,
     ),
     "one fold": Bad(
-        GOOD, ("--folds must lie in [2, inf), got 1",), command="cv", arguments=("--targets", "y", "--folds", 1), code=2
+        GOOD, ("--folds must be at least 2, got 1",), command="cv", arguments=("--targets", "y", "--folds", 1), code=2
     ),
     "no jobs": Bad(
         GOOD, ("--jobs must be at least 1, or -1",), command="cv", arguments=("--targets", "y", "--jobs", 0), code=2
@@ -366,13 +366,20 @@ OPTIONS = {
     "an unknown option": Bad(GOOD, ("--frobnicate",), arguments=("--targets", "y", "--frobnicate"), code=2),
     "an option of another command": Bad(GOOD, ("--folds",), arguments=("--targets", "y", "--folds", 3), code=2),
     "no steps": Bad(
-        GOOD, ("--max-iter must lie in [1, inf), got 0",), arguments=("--targets", "y", "--max-iter", 0), code=2
+        GOOD, ("--max-iter must be at least 1, got 0",), arguments=("--targets", "y", "--max-iter", 0), code=2
     ),
     "a seed that is too large": Bad(
-        GOOD, ("--seed must lie in [0, 4294967295], got 4294967296",), arguments=("-t", "y", "--seed", 2**32), code=2
+        GOOD, ("--seed must be from 0 to 4294967295, got 4294967296",), arguments=("-t", "y", "--seed", 2**32), code=2
     ),
     "a seed below zero": Bad(
-        GOOD, ("--seed must lie in [0, 4294967295], got -1",), arguments=("--targets", "y", "--seed", -1), code=2
+        GOOD, ("--seed must be from 0 to 4294967295, got -1",), arguments=("--targets", "y", "--seed", -1), code=2
+    ),
+    "no whole number": Bad(
+        GOOD,
+        ("'--folds': 'x' is not a valid integer. See",),
+        command="cv",
+        arguments=("-t", "y", "--folds", "x"),
+        code=2,
     ),
     "a transposed archive": Bad(
         archive(X=np.eye(3), y=[1, 2, 3]), ("--transpose is for CSV",), name="t.npz", arguments=("--transpose",)
@@ -486,6 +493,33 @@ MODELS = {
     "no tree": (damaged("model/model.json", b"junk"), "is damaged: model.json cannot be read"),
     "half the arrays": (damaged("model/arrays.npz", b"PK\x03\x04junk"), "is damaged: arrays.npz cannot be read"),
 }
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--lambda", 0.1), "--lambda is not known here: the strength of the penalty is --alpha in fit, --alphas in"),
+        (("--lambda=0.1",), "--lambda is not known here: the strength of the penalty is --alpha in fit, --alphas in"),
+        (("--family", "binomial"), "--family binomial is not known here: classes need no --loss: a target of text"),
+        (("--family=gaussian",), "--family gaussian is not known here: use --loss squared"),
+        (("--family", "poisson"), "use --loss poisson"),
+        (("--family", "cox"), "use --loss cox and --targets EVENT,TIME"),
+        (("--family", "mgaussian"), "use --loss squared, which is the default, and several --targets"),
+        (("--family", "tweedie"), "--family is not known here: use --loss; classes are recognized by the target"),
+        (("--loss", "binomial"), "--loss binomial is not known here: classes need no --loss"),
+        (("--loss", "multinomial"), "one of numbers with --task classification"),
+        (("--loss", "hubr"), "Invalid value for '--loss': 'hubr' is not one of 'squared'"),
+        (("--selection", "lambda.1se"), "--selection lambda.1se is not known here: use --selection 1se"),
+        (("--selection", "lambda.min"), "use --selection min"),
+        (("--relax",), "--relax is not known here: use --relaxed"),
+        (("--nfolds", 5), "use --folds in cv"),
+    ],
+)
+def test_words_of_glmnet(run, train, given, message):
+    ran = run("cv", train, "-t", "y1", *given)
+    assert ran.code == 2
+    assert message in ran.message
+    assert ran.message.endswith("See: groupowl cv --help")
 
 
 @pytest.mark.parametrize("command", ["predict", "verify"])

@@ -156,6 +156,41 @@ def test_bad_categories(options, message, run, file):
     assert message in run("fit", file, "--targets", "y1,y2", "--id-column", "id", *options).message
 
 
+AUTO = ("--targets", "y1,y2", "--categories", "auto")
+
+
+def test_auto_takes_no_names_of_samples(run, file, frame):
+    """Text with more levels than half the samples is refused, unless it is named; at half it is a category."""
+    message = run("fit", file, *AUTO).message
+    assert "--categories auto: column 'id' has 80 levels in 80 samples" in message
+    for option in ("--id-column id", "--drop id", "--categories id,..."):
+        assert option in message
+    assert run("fit", file, "--targets", "y1,y2", "--categories", "id,sex", "--quiet").code == 0
+    for n_levels, code in ((41, 1), (40, 0)):
+        frame["id"] = [f"p{i % n_levels}" for i in range(80)]
+        frame.to_csv(file, index=False)
+        assert run("fit", file, *AUTO, "--quiet").code == code
+
+
+def test_auto_takes_no_numbers_with_a_slip(run, file, frame):
+    """A column with one word among numbers is refused as it is without auto, up to one cell in ten."""
+    frame["dose"] = frame["dose"].round(1).astype(object)  # few levels
+    frame.loc[60:, "dose"] = None  # what is missing counts neither way
+    for n_words, code in ((1, 1), (6, 1), (7, 0)):
+        frame.loc[20 : 19 + n_words, "dose"] = "abc"
+        frame.to_csv(file, index=False)
+        assert run("fit", file, *AUTO, "--drop", "id", "--missing", "mean", "--quiet").code == code
+    frame.loc[21:, "dose"] = 0.5
+    frame.to_csv(file, index=False)
+    plain = run("fit", file, "--targets", "y1,y2", "--drop", "id,sex").message
+    message = run("fit", file, *AUTO, "--drop", "id").message
+    assert message.startswith(plain)
+    assert "'abc' in row 21 (below the header) of column 'dose' (column 4), which is no number" in message
+    assert "--categories NAME takes it as it is" in message
+    named = ("--categories", "dose,sex", "--drop", "id")
+    assert run("fit", file, "--targets", "y1,y2", *named, "--quiet").code == 0
+
+
 def test_missing_levels_are_refused(run, file, frame):
     frame.loc[4, "sex"] = None
     frame.to_csv(file, index=False)

@@ -649,6 +649,8 @@ def test_a_fit_that_does_not_converge(run, train, tmp_path):
     assert ran.code == 3
     (line,) = ran.err.splitlines()
     assert line.startswith("groupowl: not converged: the fit has the status 'max_iter'")
+    assert "Stopped after --max-iter 1 steps" in " ".join(ran.out.split())
+    assert "Raise --max-iter or --tol." in " ".join(ran.out.split())
     assert "What there is was written." in line
     assert {path.name for path in out.iterdir()} >= FILES
     record = json.loads((out / "run.json").read_text())

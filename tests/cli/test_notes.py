@@ -131,6 +131,24 @@ def test_cross_validation_finds_nothing(run, tmp_path):
     assert "A smaller alpha selects some" not in said
 
 
+# Counts -------------------------------------------------------------------------------------------------
+
+
+def test_targets_that_look_like_counts(numbers):
+    """Each condition matters: whole, not negative, small, skewed, more than two values, squared loss."""
+    table, counts = table_of(a=numbers), np.repeat([0.0, 1.0, 2.0, 5.0], [12, 9, 6, 3])[:, None]
+    (note,) = outcome.count_note(changed(table, y=counts), "squared")
+    assert note.startswith("Target 'y' has whole numbers")
+    assert "use --loss poisson" in note
+    missing = np.where(np.arange(N)[:, None] == 3, np.nan, counts)
+    assert outcome.count_note(changed(table, y=missing), "squared") == [note]
+    assert outcome.count_note(changed(table, y=counts), "poisson") == []
+    others = [counts + 0.5, counts - 1.0, counts + 20.0, 5.0 - counts, (counts > 1.0).astype(float), numbers[:, None]]
+    for y in [*others, np.hstack([counts, numbers[:, None]])]:
+        names = tuple(f"y{k}" for k in range(y.shape[1]))
+        assert outcome.count_note(changed(table, y=y, target_names=names), "squared") == []
+
+
 # On the command line ------------------------------------------------------------------------------------
 
 
@@ -143,3 +161,11 @@ def test_commands_have_the_notes(run, tmp_path, numbers, command):
     expected = ["Samples are counted by 'row'", "Standard deviations of columns differ"]
     assert [note[: len(start)] for note, start in zip(notes, expected, strict=False)] == expected
     assert any(note.startswith("The best alpha is the smallest one tried") for note in notes) is (command != "fit")
+
+
+def test_the_note_on_counts_is_said_once(run, tmp_path, numbers):
+    path = write_csv(tmp_path / "t.csv", {"a": numbers, "y": np.repeat([0, 1, 2, 3, 4, 9], [9, 8, 6, 4, 2, 1])})
+    notes = json.loads(run("fit", path, "--targets", "y", "--json").out)["notes"]
+    assert sum("--loss poisson" in note for note in notes) == 1
+    notes = json.loads(run("fit", path, "--targets", "y", "--loss", "poisson", "--json").out)["notes"]
+    assert not any("--loss poisson" in note for note in notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -256,6 +257,35 @@ def test_other_data_do_not_hold(run, model, tmp_path):
     assert run("verify", model, path, "--quiet").out == ""
 
 
+def test_data_of_another_size_are_not_those_of_the_fit(run, model, tmp_path):
+    """The page begins with that, in words; details are for programs."""
+    path = write_csv(tmp_path / "other.csv", columns_of(make_data(seed=5, n=29)))
+    ran = run("verify", model, path)
+    lines = ran.out.splitlines()
+    assert ran.code == 1
+    assert lines[0] == f"{path} is not the data of the fit: 29 samples, the fit had 40."
+    assert len(lines) <= 5
+    assert "[ok]" not in ran.out
+    assert "[not checked] all else" in ran.out
+    assert re.search(r"\w_\b", ran.out.replace(str(path), "")) is None  # no attribute of Python
+    answer = json.loads(run("verify", model, path, "--json").out)
+    assert any(finding["text"].startswith("dual_gap_") for finding in answer["findings"])
+
+
+def test_other_targets_are_not_those_of_the_fit(run, model, train, tmp_path):
+    """Numbers, with their constants, and classes, with their shares."""
+    columns = columns_of(make_data())
+    columns["y2"] = [value + 1.0 for value in columns["y2"]]
+    first = run("verify", model, write_csv(tmp_path / "other.csv", columns)).out.splitlines()[0]
+    assert re.search(r"is not the data of the fit: the constant nearest to target 'y2' is [\d.-]+, and was", first)
+    columns["y1"] = ["a", "b"] * 20
+    labels, options = write_csv(tmp_path / "labels.csv", columns), ("--drop", "id,house,y2", "-q")
+    assert run("fit", labels, "--targets", "y1", *options, "--out", tmp_path / "classes").code == 0
+    columns["y1"] = ["a", "b", "b", "b"] * 10
+    ran = run("verify", tmp_path / "classes", write_csv(labels, columns))
+    assert "labels.csv is not the data of the fit: the share of class 'a' is 0.25, and was 0.5 in the fit" in ran.out
+
+
 def test_a_changed_coefficient_does_not_hold(run, model, train):
     estimator = go.load(model / "model")
     estimator.coef_ = estimator.coef_ * 1.01
@@ -307,7 +337,10 @@ def test_changed_scores_of_cv(run, train, tmp_path):
     ran = run("verify", out, train)
     assert (ran.code, ran.err) == (0, "")
     assert "held-out scores are computed again" in ran.out
-    assert "NOT computed again: scores=False" in run("verify", out, train, "--no-scores").out
+    assert (
+        "[not checked] the held-out scores are NOT computed again: scores=False"
+        in run("verify", out, train, "--no-scores").out
+    )
     edited_array(out, "score_path_", lambda scores: 0.99 * scores)
     ran = run("verify", out, train)
     assert ran.code == 1

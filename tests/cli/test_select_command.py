@@ -81,6 +81,15 @@ def test_stability(run, genes, tmp_path):
     assert selector._promise()[0] in (out / "report.html").read_text(encoding="utf-8")
 
 
+def test_messages_have_options_as_they_are_typed(run, genes):
+    given = ("select", genes, "--targets", "u,v", "--drop", "kind,weight")
+    ran = run(*given, "--draws", 2)
+    assert "knockoffs (--fdr 0.1, --sampler gaussian, --draws 2)" in ran.out
+    message = run(*given, "--method", "stability", "--pairs", 2, "--max-false", 0.001).message
+    assert "--max-false 0.001 cannot be promised: with 1 of 40 features" in message
+    assert "Allow more false selections, or raise --pairs." in message
+
+
 def test_categories(run, genes, tmp_path):
     """Stability selection judges them as a whole; knockoffs, which need a law of numbers, refuse them."""
     out = tmp_path / "out"
@@ -121,7 +130,7 @@ def test_nothing_selected_is_said(run, genes, tmp_path):
     ran = run("select", genes, "--targets", "u", "--drop", "v,kind,weight", "--fdr", "0.01", "--out", out)
     assert ran.code == 0
     assert "No feature is selected." in ran.out
-    assert "Nothing can be selected at fdr=0.01" in " ".join(ran.out.split())
+    assert "Nothing can be selected at --fdr 0.01" in " ".join(ran.out.split())
     reason = "knockoffs select at least 100 features (1/fdr) or none"
     assert reason in " ".join(ran.out.split())
     assert reason in (out / "report.html").read_text(encoding="utf-8")

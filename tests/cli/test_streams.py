@@ -101,6 +101,29 @@ def test_notes_that_nobody_can_read_do_not_cost_the_predictions(model, data, tmp
     assert len((tmp_path / "p.csv").read_text().splitlines()) == 41
 
 
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["--version"], 0),
+        (["--help"], 0),
+        (["cv", "--help"], 0),
+        (["predict", "{model}", "{data}"], 0),
+        (["fit", "{data}", "-t", "y1"], 0),
+        (["fit", "{data}", "-t", "y1", "--json"], 0),
+        (["verify", "{model}", "{data}"], 0),
+        (["verify", "{model}", "{other}"], 1),  # what is wrong is so, whoever reads it
+    ],
+)
+def test_readers_that_have_seen_enough_are_no_error(model, data, tmp_path, monkeypatch, command, code):
+    columns = columns_of(make_data(seed=3), NAMES)
+    other = write_csv(tmp_path / "other.csv", {name: columns[name] for name in [*NAMES, "y1"]})
+    arguments = [word.format(model=model, data=data, other=other) for word in command]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="utf-8") as stdout:
+        assert run_with(monkeypatch, stdout, *arguments) == code
+
+
 # Devices, pipes and links -------------------------------------------------------------------------------
 
 

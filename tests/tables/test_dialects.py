@@ -91,6 +91,33 @@ def test_numbers_of_other_dialects_say_which_option_reads_them(tmp_path, cell, o
     assert f"Use {option}" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "dialect", "hint"),
+    [
+        ("id;age;bmi;y\np1;1,5;20,5;1\np2;2,5;21,5;2\n", Dialect(), "For 'age', 'bmi': use --decimal , if that"),
+        ("id;age;bmi;y\np1;1.5;20.5;1\np2;2.5;21.5;2\n", Dialect(decimal=","), "For 'age', 'bmi': use --decimal . if"),
+        ("age;bmi;y\n1.5;20.5;1\n2.5;21.5;2\n", Dialect(decimal=","), "'bmi'. Use --decimal . if that is how"),
+        ("age;y\n1.5;1\n2.5;2\n", Dialect(decimal=",", thousands="."), "Use --decimal . --thousands , if that"),
+    ],
+)
+def test_every_column_may_say_which_option_reads_it(tmp_path, text, dialect, hint):
+    """Not the first alone, which may be names of samples; and points are what others write where commas are read."""
+    (tmp_path / "t.csv").write_text(text)
+    reading = Reading(Roles(targets=("y",)), dialect=dialect)
+    with pytest.raises(TableError) as caught:
+        load_table(tmp_path / "t.csv", reading)
+    assert hint in str(caught.value)
+    with pytest.raises(TableError) as caught:
+        load_features(tmp_path / "t.csv", reading, text.split("\n")[0].split(";")[:-1])
+    assert hint in str(caught.value)
+
+
+def test_categories_auto_takes_no_numbers_of_another_dialect(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b;y\n1,5;u;1\n1,5;v;2\n2,5;u;2\n2,5;v;2\n")
+    with pytest.raises(TableError, match=r"'1,5' in row 1 .* Use --decimal , if"):
+        load_table(tmp_path / "t.csv", Reading(Roles(targets=("y",), categories=("auto",))))
+
+
 def test_marks_must_differ():
     with pytest.raises(TableError, match="--decimal and --thousands are both ','"):
         Dialect(decimal=",", thousands=",")

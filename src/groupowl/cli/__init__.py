@@ -23,6 +23,7 @@ _NEEDED = ("typer", "rich", "matplotlib", "pandas", "pyarrow", "jinja2")
 def main() -> None:
     """Entry point of the command ``groupowl``."""
     prepare_streams()
+    code = 0  # also where nobody reads to the end
     try:
         with printing():
             code = _run(sys.argv[1:])

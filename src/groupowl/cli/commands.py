@@ -6,6 +6,7 @@ Each class of options is the part of a command line that some commands share; a 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -103,10 +104,24 @@ def option(default: Any, metavar: str | None, help: str, *names: str, check: Any
             if check is not None and value is not None:
                 number_in(name, value, check)
         except ValueError as error:
-            raise Failure(f"--{error}", 2) from error
+            raise Failure(f"--{intervals_in_words(str(error))}", 2) from error
         return value
 
     return typer.Option(default, *names, metavar=metavar, help=help, callback=checked, **settings)
+
+
+def intervals_in_words(message: str) -> str:
+    """The same with words for intervals such as [2, inf)."""
+    return re.sub(r"must lie in ([\[(])(\S+), (\S+)([\])])", _interval_in_words, message)
+
+
+def _interval_in_words(found: re.Match[str]) -> str:
+    left, low, high, right = found.groups()
+    if high == "inf":
+        return f"must be {'at least' if left == '[' else 'above'} {low}"
+    if left + right == "[]":
+        return f"must be from {low} to {high}"
+    return f"must be {'at least' if left == '[' else 'above'} {low} and {'at most' if right == ']' else 'below'} {high}"
 
 
 _data = partial(option, rich_help_panel="Data")
@@ -566,16 +581,62 @@ def run(given: list[str]) -> int:
     arguments.set(tuple(given))
     try:
         outcome = build_app()(given or ["--help"], prog_name="groupowl", standalone_mode=False)
+    except SystemExit as stopped:
+        if isinstance(stopped.__context__, BrokenPipeError):  # of the help, which somebody has read enough of
+            return 0
+        raise
     except Exception as error:
         if not hasattr(error, "format_message"):  # no mistake on the command line, so a bug before any command
             raise
-        message = str(error.format_message()).strip()
+        message = _mistake(error, given)
         where = getattr(getattr(error, "ctx", None), "command_path", "groupowl")
         tell(f"{message}{'' if message[-1:] in '.?!' else '.'} See: {where} --help")
         return int(getattr(error, "exit_code", 2))
     if not given:
         return 2
     return outcome if isinstance(outcome, int) else 0
+
+
+# What users of glmnet type, with or without a value, and what that is here.
+_CLASSES = "classes need no --loss: a target of text has them, one of numbers with --task classification"
+_FAMILIES = {
+    "binomial": _CLASSES,
+    "multinomial": _CLASSES,
+    "gaussian": "use --loss squared, which is the default",
+    "mgaussian": "use --loss squared, which is the default, and several --targets",
+    "poisson": "use --loss poisson",
+    "cox": "use --loss cox and --targets EVENT,TIME",
+}
+_OF_GLMNET = {
+    "--lambda": {"": "the strength of the penalty is --alpha in fit, --alphas in path and cv"},
+    "--nlambda": {"": "use --alphas in path and cv"},
+    "--nfolds": {"": "use --folds in cv"},
+    "--relax": {"": "use --relaxed"},
+    "--family": {**_FAMILIES, "": "use --loss; classes are recognized by the target, or by --task classification"},
+    "--loss": _FAMILIES,
+    "--selection": {"lambda.min": "use --selection min", "lambda.1se": "use --selection 1se"},
+}
+
+
+def _mistake(error: Any, given: list[str]) -> str:
+    """What is wrong with a command line, in its own words, and what to type for words of glmnet."""
+    option = getattr(error, "option_name", None) or next(iter(getattr(getattr(error, "param", None), "opts", ())), "")
+    value = _typed_value(option, given)
+    known = _OF_GLMNET.get(option, {})
+    if remedy := known.get(value, known.get("")):
+        return f"{f'{option} {value}' if value in known else option} is not known here: {remedy}"
+    message = str(error.format_message()).strip().replace("Value error, ", "")
+    return re.sub(r"Input should be a valid (\w+), unable to parse.*", rf"{value!r} is not a valid \1", message)
+
+
+def _typed_value(option: str, given: list[str]) -> str:
+    """What stands behind an option on the command line; empty for nothing."""
+    for word, following in zip(given, [*given[1:], ""], strict=True):
+        if word == option:
+            return "" if following.startswith("-") else following
+        if word.startswith(f"{option}="):
+            return word.partition("=")[2]
+    return ""
 
 
 # For the help alone: the version is told before any of this is loaded.

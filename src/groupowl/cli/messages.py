@@ -56,7 +56,10 @@ def prepare_streams() -> None:
 
 @contextmanager
 def printing(kept: str = "nothing was written") -> Iterator[None]:
-    """Print to stdout, all of it; an end before that is one clear line, which says what is ``kept`` all the same."""
+    """Print to stdout, all of it; an end before that is one clear line, which says what is ``kept`` all the same.
+
+    Where whoever reads our output has seen enough, the rest is printed nowhere, and the command goes on.
+    """
     try:
         yield
         sys.stdout.flush()
@@ -64,8 +67,8 @@ def printing(kept: str = "nothing was written") -> Iterator[None]:
         raise Failure(f"stopped; {kept}.", 130) from None
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or what is left would fail again at the end
-        if isinstance(error, BrokenPipeError):  # whoever reads our output has seen enough
-            raise SystemExit(1) from None
+        if isinstance(error, BrokenPipeError):
+            return
         raise Failure(f"cannot write to standard output: {error.strerror or error}; {kept}.") from error
 
 

@@ -36,6 +36,7 @@ from ..estimators import (
     GroupOWLRegressor,
     GroupOWLRegressorCV,
 )
+from ..estimators.verification import Verification
 from ..inputs import task_names
 from ..losses import resolve_loss
 from ..model_selection import FOLD_RULES
@@ -47,7 +48,7 @@ from . import commands
 from .commands import FitOptions, FoldOptions, GridOptions, ModelOptions, TrainOptions, command
 from .evaluation import Evaluation, evaluate, evaluate_new, held_out_rows, survival_of
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
-from .outcome import Outcome, choice_note, data_notes, edge_note, named_design
+from .outcome import Outcome, choice_note, count_note, data_notes, edge_note, named_design
 from .run_folder import SavedRun, check_out, csv_text, read_run, write_file, write_outcome
 from .terminal import Stages, print_evaluation, print_json, print_outcome
 
@@ -120,7 +121,7 @@ def _run(name: str, options: ModelOptions) -> None:
     with data_of(table):
         table, fills = table.filled(reading.missing, None if parts is None else parts[0])
         X = named_design(table.X, table.feature_names)
-    noticed = data_notes(table, X, standardized=options.standardize)
+    noticed = [*data_notes(table, X, standardized=options.standardize), *count_note(table, options.loss)]
     train, test = table, None
     if parts is not None:
         train, test = map(table.rows, parts)
@@ -227,6 +228,12 @@ _ARGUMENTS = {
     r"fit_intercept=False": "--no-intercept",
     r"class_weight='balanced'": "--class-weight balanced",
     r"\b(unseen|group_scale|selection|scoring|loss|weights)='([^']*)'": r"--\1 \2",
+    r"\b(max_iter|tol|ridge|eps|fdr|max_false)=([\d.e+-]*\d)": r"--\1 \2",
+    r"Raise max_iter or tol\b": "Raise --max-iter or --tol",
+    r"Raise (tol|fdr)\b": r"Raise --\1",
+    r"\bn_repeats=(\d+)": r"--draws \1",
+    r"with n_selected=(\d+) of": r"with \1 of",
+    r"lower n_selected, raise the threshold, or raise n_pairs": "or raise --pairs",
 }
 
 
@@ -234,7 +241,8 @@ def as_typed(problem: str) -> str:
     """What is said about arguments of Python, as it can be typed."""
     for argument, option in _ARGUMENTS.items():
         problem = re.sub(argument, option, problem)
-    return problem.replace("--group_scale", "--group-scale")
+    problem = re.sub(r"--(group|max)_(scale|iter|false)\b", r"--\1-\2", problem)
+    return commands.intervals_in_words(problem)
 
 
 def make_estimator(table: Table, options: TrainOptions) -> Any:
@@ -392,7 +400,7 @@ def _fit(estimator: Any, table: Table, X: Design, *, verbose: bool) -> tuple[lis
         warnings.simplefilter("always")
         estimator.fit(X, table.target_frame, sample_weight=table.sample_weight, offset=table.offset, **groups)
     estimator.set_params(verbose=0, resume=None)
-    notes = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)
+    notes = dict.fromkeys(as_typed(" ".join(str(item.message).split())) for item in caught)
     short = any(issubclass(item.category, ConvergenceWarning) for item in caught)
     return list(notes), not short and estimator.solve_result_.converged
 
@@ -634,6 +642,20 @@ def verify(options: commands.VerifyOptions) -> None:
         if options.json:
             print_json({"command": "verify", "holds": bool(answer), **asdict(answer)})
         elif not options.quiet:
-            say(answer)
+            say(_verification_page(answer, table.source, "" if answer else run.difference(table)))
     if not answer:
         raise Failure(f"the fit in {options.model} does not hold on {options.file}.")
+
+
+def _verification_page(answer: Verification, source: str, difference: str) -> str:
+    """All that was checked; of data that are not those of the fit only what that means, as all else follows from it."""
+    if not difference:
+        return str(answer)
+    lines = [
+        f"{source} is not the data of the fit: {difference}.",
+        "Verification: the fit does NOT hold on these data",
+        f"  objective {answer.objective:.10g} from the data; the fit says {answer.claimed_objective:.10g}",
+        f"  duality gap {answer.gap:.3g}; the tolerance of the fit allows {answer.goal:.3g}",
+        "  [not checked] all else that the fit says; --json has every detail",
+    ]
+    return "\n".join(lines)

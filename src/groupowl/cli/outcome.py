@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import skew
 
 from .. import __version__
 from .._text import counted, listed
@@ -48,6 +49,9 @@ _MISSING = {
 }
 # Fewer whole numbers in a row may well be a measurement.
 _SHORTEST_COUNT = 10
+# Whole numbers with a larger mean, or nearly symmetric ones, are well described by squared loss.
+_LARGEST_MEAN = 20.0
+_SKEWED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,6 +348,21 @@ def data_notes(table: Table, X: Design, *, standardized: bool) -> list[str]:
             remedy = "--standardize makes the penalty treat them alike"
             notes.append(f"Standard deviations of columns differ by {ratio} ({which}): {remedy}.")
     return notes
+
+
+def count_note(table: Table, loss: str) -> list[str]:
+    """Whether targets with squared loss look like counts, which have a loss of their own."""
+    if loss != "squared" or table.is_classification:
+        return []
+    for column in table.numbers.T:
+        counts = column[~np.isnan(column)]
+        is_whole = np.array_equal(counts, np.round(counts)) and counts.min(initial=0.0) >= 0.0
+        if not (is_whole and len(np.unique(counts)) > 2 and counts.mean() < _LARGEST_MEAN and skew(counts) > _SKEWED):
+            return []
+    what = (
+        f"Target {listed(table.target_names, shown=_LISTED)} has whole numbers that are not negative and mostly small"
+    )
+    return [f"{what}; if they are counts, use --loss poisson."]
 
 
 def _counters(table: Table) -> list[str]:

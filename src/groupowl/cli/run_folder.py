@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 
 from .. import __version__, _files
+from .._text import counted
 from ..designs.disk.matrix_folder import RECORD
 from ..inputs import coefficient_columns, exclusive_classes, task_names
 from ..storage import load, read_settled, save
@@ -42,6 +43,8 @@ Made = TypeVar("Made")
 _KIND = "groupowl run"
 # 2: names of features that are only numbered are not listed. Others are written as 1 was, for earlier versions.
 _FORMAT_VERSION = 2
+# Difference of two computations of a null model, relative to its targets.
+_NULL_RTOL = 1e-9
 # Rows of a table of coefficients that are text at a time.
 _ROWS_AT_ONCE = 100_000
 
@@ -204,10 +207,11 @@ def _record(outcome: Outcome) -> dict[str, Any]:
         "test_size": outcome.test_size,
         "seed": outcome.seed,
         "task": table.task,
+        "n_samples": table.n_samples,
         "features": asdict(names) if isinstance(names, NumberedNames) else list(names),
         "targets": list(table.target_names),
         "target_columns": _target_columns(table),
-        "null_model": _null_model(outcome),
+        "null_model": _null_model(table, estimator),
         "ignored": list(table.ignored),
         "coefficient_columns": coefficient_columns(len(np.atleast_2d(estimator.coef_)), named),
         "scores": {name: score.described() for name, score in outcome.scores.items()},
@@ -227,9 +231,8 @@ def _target_columns(table: Table) -> list[str]:
     return [name for pair in zip(events, table.target_names, strict=True) for name in pair]
 
 
-def _null_model(outcome: Outcome) -> list[float]:
+def _null_model(table: Table, fitted: Any) -> list[float]:
     """Predictors of the model that looks at no feature; of classes their shares, in the order of the model's."""
-    table, fitted = outcome.table, outcome.estimator
     constants = null_constants(fitted._fitted_loss, table, table.classes)
     if not table.is_classification:
         return [float(value) for value in constants]
@@ -265,6 +268,8 @@ class SavedRun:
     task : str
     null_model : list of float or None
         What a model that looks at no feature predicts: a predictor for each target, or the shares of classes.
+    n_samples : int or None
+        Of the fit, without those held out.
     """
 
     estimator: Any
@@ -280,6 +285,24 @@ class SavedRun:
     target_columns: tuple[str, ...] = ()
     task: str = ""
     null_model: Any = None
+    n_samples: int | None = None
+
+    def difference(self, table: Table) -> str:
+        """In which number other data differ from those of the fit, in words; empty where no such number is known."""
+        if self.n_samples is not None and self.n_samples != table.n_samples:
+            return f"{counted(table.n_samples, 'sample')}, the fit had {self.n_samples}"
+        fitted = self.estimator
+        if self.null_model is None or (table.is_classification and not np.array_equal(table.classes, fitted.classes_)):
+            return ""
+        found, stated = np.array(_null_model(table, fitted)), np.array(self.null_model)
+        largest = 1.0 if table.is_classification else max(1.0, float(np.nanmax(np.abs(table.numbers))))
+        is_same = np.isclose(found, stated, rtol=_NULL_RTOL, atol=_NULL_RTOL * largest)
+        if is_same.all():
+            return ""
+        names = [f"the share of class {label!r}" for label in table.classes]
+        names = names or [f"the constant nearest to target {name!r}" for name in self.targets]
+        k = int(np.argmin(is_same))
+        return f"{names[k]} is {found[k]:.6g}, and was {stated[k]:.6g} in the fit"
 
 
 def read_run(folder: Path) -> SavedRun:
@@ -323,7 +346,14 @@ def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedR
         raise Failure(f"{folder} was written by groupowl {record['groupowl_version']}. Update groupowl to read it.")
     features, reading = record["features"], record["reading"]
     stored = {name: record[name] for name in ("targets", "ignored", "test_size", "seed")}
-    later = ("file", "target_columns", "task", "null_model", "fills")  # which earlier versions have not, or not all
+    later = (
+        "file",
+        "target_columns",
+        "task",
+        "null_model",
+        "fills",
+        "n_samples",
+    )  # which earlier versions have not, or not all
     stored |= {name: record[name] for name in later if name in record}
     parts = {"roles": _made(Roles, reading["roles"]), "dialect": _made(Dialect, reading.get("dialect", {}))}
     reading = _made(Reading, {**reading, **parts})

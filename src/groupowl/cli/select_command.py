@@ -25,7 +25,7 @@ from ..tables import Table
 from . import commands
 from .commands import SelectOptions, command
 from .messages import Failure, printing, writing
-from .model_commands import NOT_CONVERGED, check_resume, data_of, make_estimator, read_table
+from .model_commands import NOT_CONVERGED, as_typed, check_resume, data_of, make_estimator, read_table
 from .run_folder import PICTURE, REPORT, RUN, SELECTION, check_out, csv_text
 from .terminal import Stages, print_json, print_selection
 
@@ -131,7 +131,7 @@ def _fit(selector: FeatureSelector, table: Table, *, verbose: bool) -> tuple[lis
         warnings.simplefilter("always")
         selector.fit(X, table.target_frame, sample_weight=table.sample_weight)
     selector.set_params(verbose=0, **({"resume": None} if hasattr(selector, "resume") else {}))
-    notes = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)
+    notes = dict.fromkeys(as_typed(" ".join(str(item.message).split())) for item in caught)
     return list(notes), not any(issubclass(item.category, ConvergenceWarning) for item in caught)
 
 
@@ -170,8 +170,8 @@ class _Selection:
         goal = listed(table.classes or table.target_names, shown=_LISTED, quoted=False)
         if table.is_classification:
             goal = f"{table.target_names[0]}, {len(table.classes)} classes: {goal}"
-        how = {name: getattr(selector, name) for name in _PARAMETERS[options.method].values()}
-        shown = ", ".join(f"{name} {value}" for name, value in how.items())
+        how = {name: getattr(selector, parameter) for name, parameter in _PARAMETERS[options.method].items()}
+        shown = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in how.items())
         return {
             "File": table.source,
             "Samples": str(table.n_samples),

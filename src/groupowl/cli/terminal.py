@@ -60,6 +60,10 @@ class PlainConsole(Console):
         for piece in super().render(renderable, options):
             yield piece if piece.control else Segment(printable(piece.text, keep="\n"), piece.style)
 
+    def on_broken_pipe(self) -> None:
+        """Leave it to whoever prints; Rich would end the process, with the exit code of an error."""
+        raise BrokenPipeError
+
 
 # Progress -----------------------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ class SearchCheck:
                 how = "computed again, by other steps, so that they agree roughly only"
             if not self._is_comparable:
                 how = "NOT compared: other steps may select other features, and relaxed coefficients jump with them"
-        return [*found, Finding(True, f"{what} are {how}")]
+        return [*found, Finding(True, f"{what} are {how}", is_checked=not how.startswith("NOT"))]
 
     # What can be computed again -----------------------------------------------------------------------
 

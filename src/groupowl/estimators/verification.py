@@ -40,10 +40,16 @@ _NEWTON_RTOL = 1e-4
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was checked, in words."""
+    """One thing that was checked, in words; or one that was not, which holds as far as is known."""
 
     holds: bool
     text: str
+    is_checked: bool = True
+
+    @property
+    def mark(self) -> str:
+        """What came of it, in brackets."""
+        return "[not checked]" if not self.is_checked else "[ok]" if self.holds else "[FAILED]"
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,7 +76,7 @@ class Verification:
     n_claimed_zero, n_proved_again : int
         Features that the fit says are proved zero, and how many of them this certificate alone proves zero again.
     findings : tuple of Finding
-        What was checked, with ``holds`` and ``text``.
+        What was checked, with ``holds`` and ``text``; where ``is_checked`` is false, what was not.
 
     Examples
     --------
@@ -104,7 +110,7 @@ class Verification:
     def __repr__(self) -> str:
         verdict = "the fit holds" if self else "the fit does NOT hold on these data"
         lines = [f"Verification: {verdict}"]
-        lines += [f"  [{'ok' if finding.holds else 'FAILED'}] {finding.text}" for finding in self.findings]
+        lines += [f"  {finding.mark} {finding.text}" for finding in self.findings]
         lines.append(f"  KKT residual {self.kkt_residual:.3g} of the first weight")
         lines.append(f"  {self.n_proved_again} of the {self.n_claimed_zero} claimed zeros are proved again here")
         return "\n".join(lines)

@@ -28,6 +28,12 @@ from .table import CLASSIFICATION, REGRESSION, Features, Match, MissingTargetsEr
 
 # A number with so few different values may well stand for classes.
 _FEW_VALUES = 10
+# Text of which so large a share are numbers is numbers with a slip, unless somebody says that it has levels.
+_MOSTLY_NUMBERS = 0.9
+_SLIPS = FEATURES._replace(
+    encode=f"{FEATURES.encode} --categories auto takes no column that is mostly numbers; --categories NAME takes it "
+    "as it is."
+)
 _COUNTED = re.compile(r"(\D*)\d+")
 
 
@@ -216,9 +222,26 @@ class _Columns:
         """Features whose cells are levels."""
         sheet, given = self.sheet, self.roles.categories
         if given == ("auto",) and "auto" not in sheet.names:
-            return [j for j in self.features.tolist() if sheet.is_category(j)]
+            found = [j for j in self.features.tolist() if sheet.is_category(j)]
+            self._check_automatic([j for j in found if j in sheet.texts and j not in sheet.categorical])
+            return found
         names = [name for text in given for name in self._feature_names("--categories", text)]
         return sorted({sheet.names.index(name) for name in names})
+
+    def _check_automatic(self, texts: Sequence[int]) -> None:
+        """Refuse to take for categories what nobody has named: numbers with a slip in them, and names of samples."""
+        sheet = self.sheet
+        if slips := [j for j in texts if sheet.number_share(j) >= _MOSTLY_NUMBERS]:
+            sheet.numbers(slips, _SLIPS)
+        for j in texts:
+            n_levels, name = len({*sheet.labels(j)} - {None}), shlex.quote(sheet.names[j])
+            if n_levels > sheet.n_rows / 2:
+                what = f"{sheet.names[j]!r} has {n_levels} levels in {counted(sheet.n_rows, 'sample')}"
+                remedy = f"Use --id-column {name} if it names the samples, --drop {name} to leave it out, or"
+                raise TableError(
+                    f"--categories auto: column {what} of {sheet.source}. {remedy} --categories {name},... to take "
+                    "those columns that you name."
+                )
 
     def _feature_groups(self) -> dict[str, list[str]]:
         """Names of the features of each group."""

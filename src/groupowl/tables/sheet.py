@@ -32,13 +32,18 @@ _POSITION = re.compile(r"[+-]?\d+")
 _SPELLING = "Numbers have a decimal point, a plain minus and nothing between thousands. "
 _DATE = r"\d{4}-\d\d?-\d\d?.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
 _GAP = r"\.|[-*/]+|n\.?[ad]\.?|none|nil|missing|unknown|not available"
+_IF_SO = "if that is how numbers are written. "
+# Numbers with other marks for fractions or thousands, and what to type about them.
+_MARKS = {
+    r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?": f"Use --decimal , --thousands . {_IF_SO}",
+    r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?": "Use --thousands , (or --decimal , if fractions follow the comma). ",
+    r"[+-]?\d*,\d+(e[+-]?\d+)?": f"Use --decimal , {_IF_SO}",
+}
 # Cells that are numbers, or gaps, to somebody else, and what to do about them.
 _SPELLINGS = {
     _GAP: "Use --na {cell} if that is a missing value. ",
     _DATE: "Dates are no numbers: count days instead, or leave them out. ",
-    r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?": "Use --decimal , --thousands . if that is how numbers are written. ",
-    r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?": "Use --thousands , (or --decimal , if fractions follow the comma). ",
-    r"[+-]?\d*,\d+(e[+-]?\d+)?": "Use --decimal , if that is how numbers are written. ",
+    **_MARKS,
     r"[+-]?\d{1,3}([\s']\d{3})+([.,]\d*)?": "Use --thousands with what stands between the digits, in quotation marks. ",
     r"[\u2010-\u2015\u2212]\s*[\d.,]+": "Write negative numbers with a plain minus (-). ",
     r"[^\w.,+-]?\s*[+-]?[\d.,]+\s*[^\w.,]?": "Write numbers without units. ",
@@ -166,6 +171,12 @@ class Sheet:
         """Whether a column is text, truth values or declared categories."""
         is_truth = j in self.columns and str(self.columns[j].type) == "bool"
         return j in self.texts or j in self.categorical or is_truth
+
+    def number_share(self, j: int) -> float:
+        """Share of the cells of a column that are numbers, however written, among those that are not empty."""
+        cells = [cell for cell in self.labels(j) if cell is not None]
+        found = sum(is_number(self._as_number(cell)) or bool(self._other_mark(str(cell).strip())) for cell in cells)
+        return found / max(len(cells), 1)
 
     def matrix(self, columns: Positions) -> Any:
         """Columns of numbers as an array, or as the file has them: sparse, on disk; NaN where a cell is empty."""
@@ -401,14 +412,38 @@ class Sheet:
     def _no_number(self, columns: Sequence[int], part: Part) -> str:
         """A message about columns of text, and the first cell of them that is no number."""
         j = columns[0]
-        cells = [(i, cell) for i, cell in enumerate(self.labels(j)) if cell is not None]
-        wrong = [pair for pair in cells if not is_number(self._as_number(pair[1]))]
-        i, cell = (wrong or cells or [(0, None)])[0]
+        wrong = self._first_wrong(j)
+        cells = ((i, cell) for i, cell in enumerate(self.labels(j)) if cell is not None)
+        i, cell = wrong or next(cells, (0, None))
         shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
         kind = "which is no number" if wrong else "which is stored as text"
         more = f"; nor are cells of {listed(self.names[k] for k in columns[1:])}" if len(columns) > 1 else ""
-        hint = _spelling(str(cell).strip()) if wrong else ""
+        hint = self._hints(columns)
         return f"{self.source}: {part.name} with {shown!r} in {self.place(i, j)}, {kind}{more}. {hint}{part.encode}"
+
+    def _first_wrong(self, j: int) -> tuple[int, Any] | None:
+        """The first cell of a column of text that is no number, and its row."""
+        cells = ((i, _plain(cell.as_py())) for i, cell in enumerate(self.columns[j]))
+        return next((pair for pair in cells if pair[1] is not None and not is_number(self._as_number(pair[1]))), None)
+
+    def _hints(self, columns: Sequence[int]) -> str:
+        """What to type for the first column of text, and for others in which numbers are written with other marks."""
+        hint, others = "", dict[str, list[str]]()
+        for j in columns:
+            wrong = self._first_wrong(j)
+            cell = "" if wrong is None else str(wrong[1]).strip()
+            mark = self._other_mark(cell)
+            if j == columns[0]:
+                hint = mark or _spelling(cell)
+            elif mark not in ("", hint):
+                others.setdefault(mark, []).append(self.names[j])
+        return hint + "".join(f"For {listed(names)}: {mark[0].lower()}{mark[1:]}" for mark, names in others.items())
+
+    def _other_mark(self, cell: str) -> str:
+        """What to type for a cell that is a number with other marks for fractions or thousands; else nothing."""
+        if self.dialect.decimal != "." and "." in cell and is_number(cell):
+            return f"Use --decimal . {'--thousands , ' if self.dialect.thousands == '.' else ''}{_IF_SO}"
+        return next((hint for pattern, hint in _MARKS.items() if re.fullmatch(pattern, cell, re.IGNORECASE)), "")
 
     def _check_values(self, columns: Positions, values: Any, part: Part) -> None:
         """Refuse empty and infinite cells, and features whose sum of squares is more than a double holds."""
