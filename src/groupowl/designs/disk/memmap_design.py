@@ -133,6 +133,10 @@ class MemmapDesign(LocalDesign):
         self._used = self._chosen = np.arange(self.n_features)  # columns that must be finite, and those of the design
         self._cache = Cache(self.X, self._buffer)
 
+    def __repr__(self) -> str:
+        n, d = self.shape
+        return f"MemmapDesign({self.X.label}: {n} x {d}, max_memory={format_bytes(self._max_memory)})"
+
     def _view(self, storage: Storage, chosen: IndexArray) -> MemmapDesign:
         """The same with some columns or rows; products are counted together."""
         view = copy(self)
