@@ -311,7 +311,7 @@ REFUSED = {
     "object": (lambda: write_npy(np.ones((2, 2)), object), TypeError, "must hold real numbers, got dtype object"),
     "text": (lambda: write_npy(np.array([["a"]]), "U1"), TypeError, "must hold real numbers, got dtype <U1"),
     "unknown extension": (lambda: text_file("X.json"), ValueError, r"X\.json is no matrix .*end in \.npy, .* Or give"),
-    "text": (
+    "text file": (
         lambda: text_file("X.csv.gz"),
         ValueError,
         r"X\.csv\.gz is no matrix .*end in \.npy, .* give that folder: groupowl convert \S*X\.csv\.gz --targets ",

@@ -21,6 +21,7 @@ import typer
 from sklearn.metrics import get_scorer_names
 
 from .._checks import number_in
+from .._resume import has_parts
 from ..path.follower import MOST_ALPHAS
 from ..tables import Dialect, MissingTargetsError, TableError, find_files
 from ..weights import resolve_weights, sequences_of
@@ -51,9 +52,7 @@ def command(*, example: str) -> Callable[[Callable[[Any], None]], Callable[..., 
             try:
                 function(kind(**options))
             except KeyboardInterrupt:
-                kept = options.get("resume")
-                rest = f"what was finished is in {kept}, and the same command goes on from there"
-                tell(f"stopped; {rest if kept is not None and kept.is_dir() else 'nothing was written'}.")
+                tell(f"stopped; {_left(options.get('resume'))}.")
                 raise SystemExit(130) from None
             except Exception as error:  # the one place where errors become a line and an exit code; bugs say they are
                 if options.get("debug"):
@@ -71,6 +70,15 @@ def command(*, example: str) -> Callable[[Callable[[Any], None]], Callable[..., 
         return call
 
     return register
+
+
+def _left(kept: Path | None) -> str:
+    """What a command leaves that was stopped, in words."""
+    if kept is None:
+        return "nothing was written"
+    if has_parts(kept):
+        return f"what was finished is in {kept}, and the same command goes on from there"
+    return f"nothing was finished yet, so nothing is in {kept}"
 
 
 def _explained(error: Exception) -> tuple[str, int]:

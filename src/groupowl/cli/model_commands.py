@@ -24,6 +24,7 @@ from sklearn.model_selection import (
 )
 
 from .._checks import IMPUTE, number_in, take_rows
+from .._resume import ABOUT, check_folder
 from .._text import counted, listed
 from .._typing import FloatArray
 from ..categories import fitted_categories
@@ -172,13 +173,18 @@ def _run(name: str, options: ModelOptions) -> None:
 # Parts of a run -----------------------------------------------------------------------------------------
 
 
-def check_resume(options: TrainOptions) -> None:
-    """Refuse a folder to go on from that would be lost when the results are written."""
+def check_resume(options: TrainOptions, about: str = ABOUT) -> None:
+    """Refuse a folder to go on from that is something else, or would be lost when the results are written."""
     if options.resume is not None and options.out is not None:
         out, resume = options.out.absolute(), options.resume.absolute()
         if resume.is_relative_to(out):
             what = f"--resume {options.resume} is in --out {options.out}, which is replaced as a whole"
             raise Failure(f"{what}. Give a folder beside it, for example --resume {options.out}_resume.", 2)
+    if options.resume is not None:
+        try:
+            check_folder(options.resume, about)
+        except ValueError as error:
+            raise Failure(f"--{error}") from error
 
 
 def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:

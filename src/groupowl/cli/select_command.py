@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import __version__, _files
+from .._resume import ABOUT_PAIRS
 from .._text import counted, listed
 from ..designs import Design
 from ..inference import KnockoffSelector, StabilitySelector
@@ -77,9 +78,9 @@ def select(options: SelectOptions) -> None:
 
 def _check(options: SelectOptions) -> None:
     """Refuse options that say nothing here, before any file is read."""
-    check_resume(options)
     if options.resume is not None and options.method != "stability":
         raise Failure(f"--resume {options.resume} is for --method stability. Leave it out.", 2)
+    check_resume(options, ABOUT_PAIRS)
     for name in ("groups", "offset", "exposure"):
         if getattr(options, name) is not None:
             raise Failure(f"--{name} {getattr(options, name)}: select knows no {name}. Leave it out.", 2)
