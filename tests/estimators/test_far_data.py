@@ -210,6 +210,15 @@ def test_classification_on_disk(stored):
     assert there.predict(design).tolist() == here.predict(X).tolist()
 
 
+@pytest.mark.parametrize("alpha", [None, -1.0, "best"])
+def test_alpha_is_checked_before_the_data_are_read(stored, alpha):
+    _, Y, _, _ = make_data()
+    design = go.MemmapDesign(stored, max_memory="20MB")
+    with pytest.raises((TypeError, ValueError), match="alpha must be"):
+        go.GroupOWLRegressor(alpha).fit(design, Y)
+    assert design.bytes_read == 0
+
+
 def test_a_path_is_data(stored):
     X, Y, _, _ = make_data()
     assert_same_fit(go.GroupOWLRegressor().fit(X, Y), go.GroupOWLRegressor().fit(str(stored), Y))

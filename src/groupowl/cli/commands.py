@@ -22,6 +22,7 @@ from sklearn.metrics import get_scorer_names
 
 from .._checks import number_in
 from .._resume import has_parts
+from ..designs.disk.memory import parse_memory
 from ..path.follower import MOST_ALPHAS
 from ..tables import Dialect, MissingTargetsError, TableError, find_files
 from ..weights import resolve_weights, sequences_of
@@ -213,6 +214,15 @@ def _encoding(name: str, text: str | None) -> str | None:
     return text
 
 
+def _memory(name: str, text: str | None) -> str | None:
+    if text is not None:
+        try:
+            parse_memory(text)
+        except ValueError as error:
+            raise ValueError(str(error).replace("max_memory", name)) from None
+    return text
+
+
 def _words(name: str, text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(part.strip() for part in text.split(","))
 
@@ -243,6 +253,9 @@ _SEQUENCES = (
     "Weight sequence: oscar, linear, constant (lasso), bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
 )
 _RIDGE = "Adds ridge/2 times the squares of the coefficients that the penalty sees."
+_MAX_MEMORY = (
+    "For matrices on disk: memory that the work may add, such as 500MB; by default a quarter of the machine's."
+)
 _weights = partial(_model, "oscar", "NAME", _SEQUENCES, "--weights", "-w")
 
 
@@ -318,6 +331,7 @@ class DataOptions(CellOptions):
     )
     drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
     format: FormatName | None = _data(None, "NAME", f"Format of FILE, if its suffix does not say it: {FORMATS}.")
+    max_memory: str | None = _data(None, "SIZE", _MAX_MEMORY, check=_memory)
     missing: Missing | None = _data(
         None,
         "WHAT",
@@ -476,6 +490,7 @@ class ApplyOptions(CellOptions):
     )
     format: FormatName | None = option(None, "NAME", f"Format of FILE, by its suffix by default: {FORMATS}.")
     id_column: str | None = option(None, "COLUMN", "Names of samples; as in the fit by default.")
+    max_memory: str | None = option(None, "SIZE", _MAX_MEMORY, check=_memory)
 
 
 class PredictOptions(TalkOptions, ApplyOptions):

@@ -209,7 +209,7 @@ def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
     )
     check_dialect(reading.dialect, [*options.files, *([] if other is None else [Path(other)])], options.format)
     with stages.stage(f"Reading {options.file.name}"):
-        table = load_table(options.files, reading)
+        table = load_table(options.files, reading, max_memory=options.max_memory)
     with data_of(table):
         return table.with_times() if has_times else table.with_targets(), reading
 
@@ -232,6 +232,8 @@ _ARGUMENTS = {
     r"relaxed=True": "--relaxed",
     r"fit_intercept=False": "--no-intercept",
     r"class_weight='balanced'": "--class-weight balanced",
+    r"\bmax_memory=": "--max-memory ",
+    r"\bmax_memory\b": "--max-memory",
     r"\b(unseen|group_scale|selection|scoring|loss|weights)='([^']*)'": r"--\1 \2",
 }
 
@@ -545,6 +547,7 @@ def _features_of(run: SavedRun, estimator: Any, options: commands.PredictOptions
     how: Any = {"needed": needed, "needs_ids": options.id_column is not None}
     how |= {"categories": {} if coding is None else coding.levels}
     how |= {"targets": run.target_columns, "task": run.task, "has_times": hasattr(estimator, "baseline_times_")}
+    how["max_memory"] = options.max_memory
     how["fills"] = None if options.missing == "drop" else run.fills
     return load_features(options.files, reading, run.features, known, **how)
 
@@ -608,7 +611,7 @@ def verify(options: commands.VerifyOptions) -> None:
     reading = replace(reading, roles=replace(reading.roles, targets=tuple(targets)))
     with stages.stage(f"Reading {options.file.name}"):
         try:
-            table = load_table(options.files, reading)
+            table = load_table(options.files, reading, max_memory=options.max_memory)
             has_times = hasattr(run.estimator, "baseline_times_")
             table = table.with_times() if has_times else table.with_targets()
             if run.fills is not None:
