@@ -177,7 +177,7 @@ def check_alpha(alpha: Any) -> float | None:
         if alpha != "auto":
             raise ValueError(f"{expected}, got {alpha!r}.")
         return None
-    if not isinstance(alpha, Real) or isinstance(alpha, bool):
+    if isinstance(alpha, bool) or not isinstance(alpha, Real):
         raise TypeError(f"{expected}, got {alpha!r} of type {type(alpha).__name__}.")
     return finite_number("alpha", alpha, above=0.0)
 

@@ -198,6 +198,18 @@ def test_a_fit_tells_its_progress(run, train, monkeypatch):
     assert run("cv", train, *ARGUMENTS, "--alphas", 30, "--json", "--quiet").err == ""
 
 
+def test_verification_tells_its_progress(run, train, tmp_path, monkeypatch):
+    assert run("cv", train, *ARGUMENTS, "--alphas", 30, "-q", "--out", tmp_path / "m").code == 0
+    monkeypatch.setattr("groupowl.cli.terminal._PATIENCE", 0.0)
+    monkeypatch.setattr("groupowl.cli.model_commands.Stages", lambda quiet: Stages(quiet, patience=0.0))
+    monkeypatch.setattr("groupowl.cli.terminal._WRITE_EVERY", 0.001)
+    monkeypatch.setattr("groupowl._progress._WRITE_EVERY", 0.0)
+    ran = run("verify", tmp_path / "m", train, "--no-scores")
+    assert ran.code == 0
+    assert re.search(r"Verifying, \d s: +\d+ % alpha \d+/\d+ certified, ", ran.err)
+    assert run("verify", tmp_path / "m", train, "--no-scores", "-q").err == ""
+
+
 LOADING = """
 import sys
 

@@ -253,9 +253,7 @@ _SEQUENCES = (
     "Weight sequence: oscar, linear, constant (lasso), bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
 )
 _RIDGE = "Adds ridge/2 times the squares of the coefficients that the penalty sees."
-_MAX_MEMORY = (
-    "For matrices on disk: memory that the work may add, such as 500MB; by default a quarter of the machine's."
-)
+_MAX_MEMORY = "For matrices on disk: memory that work may add, such as 500MB; by default a quarter of the machine's."
 _weights = partial(_model, "oscar", "NAME", _SEQUENCES, "--weights", "-w")
 
 

@@ -24,6 +24,7 @@ from sklearn.model_selection import (
 )
 
 from .._checks import IMPUTE, number_in, take_rows
+from .._progress import progress_line
 from .._resume import ABOUT, check_folder
 from .._text import counted, listed
 from .._typing import FloatArray
@@ -636,7 +637,8 @@ def verify(options: commands.VerifyOptions) -> None:
         try:
             X = named_design(table.X, run.features)
             given = {"sample_weight": table.sample_weight, "offset": table.offset, **search}
-            answer = run.estimator.verify(X, table.target_frame, **given)
+            with progress_line(int(not options.quiet), "verifying"):
+                answer = run.estimator.verify(X, table.target_frame, **given)
         except ValueError as error:
             raise Failure(f"{options.file} does not fit the model: {error}") from error
     with printing():

@@ -175,6 +175,14 @@ class MemmapDesign(LocalDesign):
         self._sample_bytes = max(self._sample_bytes, n_bytes)
         return array
 
+    def widest(self) -> int:
+        """What fits into half of the memory that is left; columns that are kept make room for it, from now on."""
+        of_column = _SAMPLE_ARRAYS * 8 * self.n_samples
+        width = max(min(self._available_bytes // 2 // of_column, super().widest()), 1)
+        self._cache.clear()
+        self._sample_bytes += width * of_column
+        return width
+
     @property
     def _available_bytes(self) -> int:
         """Memory for columns or statistics."""
