@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from functools import partial, partialmethod
 
 import numpy as np
@@ -172,6 +173,19 @@ def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"resume: .*file is a file. Give the name of a folder"):
         PATH(DATA.X, DATA.Y, resume=tmp_path / "file")
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    PATH(DATA.X, DATA.Y, resume=tmp_path / "empty")
+    (tmp_path / "table.csv").write_text("")
+    with pytest.raises(
+        ValueError, match=r"resume: .* has other files \('empty', 'table.csv'\), .* name of a new folder"
+    ):
+        PATH(DATA.X, DATA.Y, resume=tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["empty", "table.csv"]
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / ".resume.json.half").write_text("")  # as a power cut may leave it
+    PATH(DATA.X, DATA.Y, resume=tmp_path / "cut")
 
 
 def test_facts_that_cannot_be_read(tmp_path):
@@ -379,12 +393,12 @@ def test_numbers_agree_up_to_rounding(tmp_path):
 
 
 def test_parts_of_other_work_are_not_read(tmp_path):
-    folder = ResumeFolder(tmp_path, {"x": "1"})
+    folder, other = ResumeFolder(tmp_path / "1", {"x": "1"}), ResumeFolder(tmp_path / "2", {"x": "2"})
     folder.write("part", a=[1, 2])
     assert folder.read("part")["a"].tolist() == [1, 2]
-    assert [name for name in os.listdir(tmp_path) if name.startswith(".")] == []
-    os.remove(tmp_path / "resume.json")
-    assert ResumeFolder(tmp_path, {"x": "2"}).read("part") is None
+    assert [name for name in os.listdir(tmp_path / "1") if name.startswith(".")] == []
+    shutil.copy(tmp_path / "1" / "part.npz", tmp_path / "2")
+    assert other.read("part") is None
 
 
 def test_descriptions_are_those_of_values():

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 
 from ._checks import checked_path
 from ._files import write_file
+from ._text import listed
 
 #: What work depends on, by name: text, or numbers that may differ by rounding.
 Facts = Mapping[str, str | list[float]]
@@ -28,6 +29,9 @@ Facts = Mapping[str, str | list[float]]
 # Numbers that say the same of the same data, on another machine too.
 _RTOL = 1e-6
 _ATOL = 1e-9
+#: The file of the facts, which tells such a folder from others; and that of a stability selection.
+ABOUT = "resume.json"
+ABOUT_PAIRS = "stability.json"
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
@@ -53,14 +57,12 @@ class ResumeFolder:
         folder: Any,
         facts: Facts,
         *,
-        about: str = "resume.json",
+        about: str = ABOUT,
         holds: str = "parts",
         remedy: Callable[[list[str], Facts], str] | None = None,
     ) -> None:
-        self.folder: Path = checked_path("resume", folder)
+        self.folder = check_folder(folder, about)
         path = self.folder / about
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"resume: {self.folder} is a file. Give the name of a folder.")
         if path.exists():
             stored = _read_facts(path)
             different = [name for name in sorted(facts.keys() | stored.keys()) if not _agree(facts, stored, name)]
@@ -91,6 +93,24 @@ class ResumeFolder:
         marked: dict[str, Any] = {"mark": np.array(self.mark)} | arrays
         np.savez_compressed(content, **marked)
         write_file(self.folder / f"{name}.npz", content.getvalue())
+
+
+def check_folder(folder: Any, about: str = ABOUT) -> Path:
+    """The path of a folder for such work; what is neither new, nor empty, nor such a folder is refused."""
+    path: Path = checked_path("resume", folder)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"resume: {path} is a file. Give the name of a folder.")
+    if path.exists() and not (path / about).exists():
+        others = sorted(file.name for file in path.iterdir() if not file.name.startswith("."))  # as cut off writes are
+        if others:
+            what = f"{path} has other files ({listed(others)}), and nothing that such work has kept"
+            raise ValueError(f"resume: {what}. Give the name of a new folder.")
+    return path
+
+
+def has_parts(folder: Path) -> bool:
+    """Whether a folder has anything that was finished."""
+    return any(folder.glob("*.npz"))
 
 
 def _read_facts(path: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -131,11 +132,9 @@ class Model:
 
     def resolve_alpha(self, alpha: Any) -> float:
         """A number as it is; "auto" is a tenth of :attr:`alpha_max`, or 1 where that is 0."""
-        if isinstance(alpha, str):
-            if alpha != "auto":
-                raise ValueError(f"alpha must be a positive number or 'auto', got {alpha!r}.")
+        strength = check_alpha(alpha)
+        if strength is None:
             return _AUTO_FRACTION * self.alpha_max or 1.0
-        strength = finite_number("alpha", alpha, above=0.0)
         self.check_alphas("alpha", np.array([strength]))
         return strength
 
@@ -169,6 +168,18 @@ class Model:
             start = self.problem.null_coefficients()
             known = vars(self).get("null_residual")  # if it was needed already
         return Continuation(self.problem, settings, start, n_solves=n_solves, residual=known, small=self.small)
+
+
+def check_alpha(alpha: Any) -> float | None:
+    """A positive number as a float, None for "auto"; anything else is refused, which takes no data."""
+    expected = "alpha must be a positive number or 'auto'"
+    if isinstance(alpha, str):
+        if alpha != "auto":
+            raise ValueError(f"{expected}, got {alpha!r}.")
+        return None
+    if isinstance(alpha, bool) or not isinstance(alpha, Real):
+        raise TypeError(f"{expected}, got {alpha!r} of type {type(alpha).__name__}.")
+    return finite_number("alpha", alpha, above=0.0)
 
 
 def warn_unless_bounded(model: Model) -> None:

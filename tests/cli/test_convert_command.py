@@ -14,7 +14,7 @@ import pytest
 import groupowl as go
 from cli_support import PROGRAM
 from groupowl.cli import terminal
-from groupowl.tables import streams
+from groupowl.tables import readers, streams
 
 OPTIONS = ("--targets", "y1,y2", "--id-column", "id", "--keep", "house,w")
 
@@ -116,3 +116,50 @@ def test_patterns_and_several_files(run, train, tmp_path):
         assert run("verify", tmp_path / name, *given, "-q").code == 0
         assert run("predict", tmp_path / name, *given).out == run("predict", tmp_path / name, whole).out
     assert "no file matches" in run("fit", tmp_path / "piece-*.csv", *options).message
+
+
+# Memory -------------------------------------------------------------------------------------------------
+
+
+def test_a_matrix_on_disk_takes_a_limit_of_memory(run, tmp_path, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((3000, 40))
+    np.save(tmp_path / "X.npy", X)
+    opened, original = [], readers.open_matrix
+
+    def open_matrix(*given):
+        opened.append(original(*given))
+        return opened[-1]
+
+    monkeypatch.setattr(readers, "open_matrix", open_matrix)
+    limit, out = ("--max-memory", "5MB"), tmp_path / "m"
+    fit = ("fit", tmp_path / "X.npy", "--targets", "x1", "-q")
+    assert run(*fit).code == 0
+    assert not opened[0].is_on_disk
+    assert run(*fit, *limit, "--out", out).code == 0
+    assert run("predict", out, tmp_path / "X.npy", *limit, "-q", "--out", tmp_path / "p.csv").code == 0
+    assert run("verify", out, tmp_path / "X.npy", *limit, "-q").code == 0
+    assert [design._max_memory for design in opened[1:]] == [5_000_000] * 3
+
+
+@pytest.mark.parametrize(
+    ("limit", "code", "message"),
+    [
+        ("much", 2, "--max-memory must be a positive number of bytes, or text such as '200MB' or '2GiB', got 'much'."),
+        ("1kB", 1, "--max-memory 1 kB is too small for {}: the smallest piece that can be read takes "),
+        ("150kB", 1, "{}: --max-memory 150 kB is too small: targets, predictors and dual points of shape (3000, 1) "),
+    ],
+)
+def test_limits_of_memory_that_do_not_serve(run, tmp_path, limit, code, message):
+    path = tmp_path / "X.npy"
+    np.save(path, np.random.default_rng(0).standard_normal((3000, 40)))
+    ran = run("fit", path, "--targets", "x1", "--max-memory", limit)
+    assert ran.code == code
+    assert ran.message.startswith(message.format(path))
+    assert "max_memory" not in ran.message
+
+
+def test_a_limit_of_memory_is_for_matrices_on_disk(run, train):
+    ran = run("fit", train, "--targets", "y1", "--max-memory", "1GB")
+    what = f"--max-memory is for matrices on disk, and {train} is a CSV file."
+    assert (ran.code, ran.message.partition(" Leave")[0]) == (1, what)
+    assert ran.message.endswith("with groupowl convert.")

@@ -198,6 +198,18 @@ def test_a_fit_tells_its_progress(run, train, monkeypatch):
     assert run("cv", train, *ARGUMENTS, "--alphas", 30, "--json", "--quiet").err == ""
 
 
+def test_verification_tells_its_progress(run, train, tmp_path, monkeypatch):
+    assert run("cv", train, *ARGUMENTS, "--alphas", 30, "-q", "--out", tmp_path / "m").code == 0
+    monkeypatch.setattr("groupowl.cli.terminal._PATIENCE", 0.0)
+    monkeypatch.setattr("groupowl.cli.model_commands.Stages", lambda quiet: Stages(quiet, patience=0.0))
+    monkeypatch.setattr("groupowl.cli.terminal._WRITE_EVERY", 0.001)
+    monkeypatch.setattr("groupowl._progress._WRITE_EVERY", 0.0)
+    ran = run("verify", tmp_path / "m", train, "--no-scores")
+    assert ran.code == 0
+    assert re.search(r"Verifying, \d s: +\d+ % alpha \d+/\d+ certified, ", ran.err)
+    assert run("verify", tmp_path / "m", train, "--no-scores", "-q").err == ""
+
+
 LOADING = """
 import sys
 
@@ -275,9 +287,29 @@ def test_an_interrupt_before_anything_is_finished(run, train, tmp_path, monkeypa
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
+    kept = tmp_path / "kept"
+    said = (130, f"stopped; nothing was finished yet, so nothing is in {kept}.")
     monkeypatch.setattr("groupowl.cli.model_commands.load_table", interrupt)
-    ran = run("fit", train, *ARGUMENTS, "--resume", tmp_path / "kept")
-    assert (ran.code, ran.message) == (130, "stopped; nothing was written.")
+    ran = run("fit", train, *ARGUMENTS, "--resume", kept)
+    assert (ran.code, ran.message) == said
+    monkeypatch.undo()
+    monkeypatch.setattr("groupowl.model_selection.search.Search._run_folds", interrupt)
+    monkeypatch.setattr("groupowl.path.kept_points.KeptPoints.write", interrupt)
+    ran = run("cv", train, *ARGUMENTS, "--resume", kept)
+    assert kept.is_dir()
+    assert (ran.code, ran.message) == said
+
+
+@pytest.mark.parametrize("command", [("cv",), ("select", "--method", "stability")])
+def test_a_folder_of_something_else_to_go_on_from(run, train, tmp_path, monkeypatch, command):
+    """It is noticed before the data are read."""
+    monkeypatch.setattr("groupowl.cli.model_commands.load_table", None)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "notes.txt").write_text("")
+    ran = run(*command, train, *ARGUMENTS, "--resume", kept)
+    what = "has other files ('notes.txt'), and nothing that such work has kept. Give the name of a new folder."
+    assert (ran.code, ran.message) == (1, f"--resume: {kept} {what}")
 
 
 def test_a_folder_that_would_be_lost(run, train, tmp_path):

@@ -591,3 +591,9 @@ def test_moments_of_no_data_are_refused():
     too_correlated = replace(of(X_OK, Y_OK), xy=np.full((2, 1), 1e3))
     with pytest.raises(ValueError, match="not those of any samples"):
         too_correlated.compress()
+
+
+def test_statistics_are_printed_in_one_line():
+    statistics = SufficientStatistics.from_arrays(np.eye(4, 3), np.ones((4, 2)), np.full(4, 0.5))
+    expected = "SufficientStatistics(4 samples, 3 features, 2 tasks, total weight 2)"
+    assert repr(statistics) == str(statistics) == expected

@@ -310,7 +310,17 @@ REFUSED = {
     "complex": (lambda: write_npy(np.ones((2, 2)), complex), TypeError, "must hold real numbers, got dtype complex128"),
     "object": (lambda: write_npy(np.ones((2, 2)), object), TypeError, "must hold real numbers, got dtype object"),
     "text": (lambda: write_npy(np.array([["a"]]), "U1"), TypeError, "must hold real numbers, got dtype <U1"),
-    "unknown extension": (lambda: text_file("X.csv"), ValueError, r"X\.csv is no matrix .*end in \.npy, \.npz"),
+    "unknown extension": (lambda: text_file("X.json"), ValueError, r"X\.json is no matrix .*end in \.npy, .* Or give"),
+    "text file": (
+        lambda: text_file("X.csv.gz"),
+        ValueError,
+        r"X\.csv\.gz is no matrix .*end in \.npy, .* give that folder: groupowl convert \S*X\.csv\.gz --targets ",
+    ),
+    "folder of text": (
+        lambda: text_file("part1.csv").parent,
+        ValueError,
+        r"part1\.csv is no matrix .* groupowl convert '\S*/\*\.csv' --targets COLUMNS --out FOLDER$",
+    ),
     "name inside npy": (lambda: f"{write_npy(make_table())}::/X", ValueError, "only HDF5 files and Zarr stores have"),
     "empty folder": (new_path, ValueError, r"is an empty folder: it must hold blocks of rows \(\.npy, \.npz"),
     "stray file": (
@@ -646,3 +656,11 @@ def test_memory_of_the_machine_respects_control_groups(tmp_path):
 def test_a_quarter_of_the_machine_by_default(monkeypatch):
     monkeypatch.setattr("groupowl.designs.disk.memory.machine_memory", lambda: 4000)
     assert parse_memory(None) == 1000
+
+
+def test_a_design_is_printed_in_one_line():
+    path = write_npy(make_table())
+    design = MemmapDesign(path, max_memory="500MB")
+    n, d = design.shape
+    assert repr(design) == str(design) == f"MemmapDesign({path}: {n} x {d}, max_memory=500 MB)"
+    assert f"{path}: {n} x 2, " in repr(design.restrict(np.arange(2)))

@@ -146,7 +146,8 @@ def test_bad_values(cls, name):
 BAD_TYPES = {
     "max_iter": ({"max_iter": 10.5}, {}, r"max_iter must be an integer, got 10\.5 of type float"),
     "tol": ({"tol": "small"}, {}, r"tol must be a number, got 'small' of type str"),
-    "alpha": ({"alpha": [0.1]}, {}, r"alpha must be a number, got \[0\.1\] of type list"),
+    "alpha": ({"alpha": [0.1]}, {}, r"alpha must be a positive number or 'auto', got \[0\.1\] of type list"),
+    "alpha None": ({"alpha": None}, {}, r"alpha must be a positive number or 'auto', got None of type NoneType"),
     "fit_intercept": ({"fit_intercept": "no"}, {}, r"fit_intercept must be True or False, got 'no'"),
     "standardize": ({"standardize": 1}, {}, r"standardize must be True or False, got 1"),
     "relaxed": ({"relaxed": "yes"}, {}, r"relaxed must be True or False, got 'yes'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cache
 
 import dask
@@ -208,6 +209,27 @@ def test_classification_on_disk(stored):
     here, there = clone(model).fit(X, labels), clone(model).fit(design, labels)
     assert_same_fit(here, there, atol=1e-7)
     assert there.predict(design).tolist() == here.predict(X).tolist()
+
+
+def test_a_path_on_disk_is_verified_in_few_passes(stored):
+    _, Y, _, _ = make_data()
+    model = go.GroupOWLRegressorCV(alphas=40, eps=0.05).fit(go.MemmapDesign(stored, max_memory="100MB"), Y)
+    design = go.MemmapDesign(stored, max_memory="100MB")
+    assert model.verify(design, Y, scores=False)
+    assert design.file_passes < 15
+    wrong = copy.deepcopy(model)
+    point = wrong.path_.points[-1]
+    object.__setattr__(point, "rows", 1.001 * point.rows)
+    assert not wrong.verify(design, Y, scores=False)
+
+
+@pytest.mark.parametrize("alpha", [None, -1.0, "best"])
+def test_alpha_is_checked_before_the_data_are_read(stored, alpha):
+    _, Y, _, _ = make_data()
+    design = go.MemmapDesign(stored, max_memory="20MB")
+    with pytest.raises((TypeError, ValueError), match="alpha must be"):
+        go.GroupOWLRegressor(alpha).fit(design, Y)
+    assert design.bytes_read == 0
 
 
 def test_a_path_is_data(stored):

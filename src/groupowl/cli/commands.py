@@ -22,6 +22,8 @@ import typer
 from sklearn.metrics import get_scorer_names
 
 from .._checks import number_in
+from .._resume import has_parts
+from ..designs.disk.memory import parse_memory
 from ..path.follower import MOST_ALPHAS
 from ..tables import Dialect, MissingTargetsError, TableError, find_files
 from ..weights import resolve_weights, sequences_of
@@ -52,9 +54,7 @@ def command(*, example: str) -> Callable[[Callable[[Any], None]], Callable[..., 
             try:
                 function(kind(**options))
             except KeyboardInterrupt:
-                kept = options.get("resume")
-                rest = f"what was finished is in {kept}, and the same command goes on from there"
-                tell(f"stopped; {rest if kept is not None and kept.is_dir() else 'nothing was written'}.")
+                tell(f"stopped; {_left(options.get('resume'))}.")
                 raise SystemExit(130) from None
             except Exception as error:  # the one place where errors become a line and an exit code; bugs say they are
                 if options.get("debug"):
@@ -72,6 +72,15 @@ def command(*, example: str) -> Callable[[Callable[[Any], None]], Callable[..., 
         return call
 
     return register
+
+
+def _left(kept: Path | None) -> str:
+    """What a command leaves that was stopped, in words."""
+    if kept is None:
+        return "nothing was written"
+    if has_parts(kept):
+        return f"what was finished is in {kept}, and the same command goes on from there"
+    return f"nothing was finished yet, so nothing is in {kept}"
 
 
 def _explained(error: Exception) -> tuple[str, int]:
@@ -220,6 +229,15 @@ def _encoding(name: str, text: str | None) -> str | None:
     return text
 
 
+def _memory(name: str, text: str | None) -> str | None:
+    if text is not None:
+        try:
+            parse_memory(text)
+        except ValueError as error:
+            raise ValueError(str(error).replace("max_memory", name)) from None
+    return text
+
+
 def _words(name: str, text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(part.strip() for part in text.split(","))
 
@@ -250,6 +268,7 @@ _SEQUENCES = (
     "Weight sequence: oscar, linear, constant (lasso), bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
 )
 _RIDGE = "Adds ridge/2 times the squares of the coefficients that the penalty sees."
+_MAX_MEMORY = "For matrices on disk: memory that work may add, such as 500MB; by default a quarter of the machine's."
 _weights = partial(_model, "oscar", "NAME", _SEQUENCES, "--weights", "-w")
 
 
@@ -325,6 +344,7 @@ class DataOptions(CellOptions):
     )
     drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
     format: FormatName | None = _data(None, "NAME", f"Format of FILE, if its suffix does not say it: {FORMATS}.")
+    max_memory: str | None = _data(None, "SIZE", _MAX_MEMORY, check=_memory)
     missing: Missing | None = _data(
         None,
         "WHAT",
@@ -487,6 +507,7 @@ class ApplyOptions(CellOptions):
     )
     format: FormatName | None = option(None, "NAME", f"Format of FILE, by its suffix by default: {FORMATS}.")
     id_column: str | None = option(None, "COLUMN", "Names of samples; as in the fit by default.")
+    max_memory: str | None = option(None, "SIZE", _MAX_MEMORY, check=_memory)
 
 
 class PredictOptions(TalkOptions, ApplyOptions):

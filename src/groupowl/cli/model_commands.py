@@ -24,6 +24,8 @@ from sklearn.model_selection import (
 )
 
 from .._checks import IMPUTE, number_in, take_rows
+from .._progress import progress_line
+from .._resume import ABOUT, check_folder
 from .._text import counted, listed
 from .._typing import FloatArray
 from ..categories import fitted_categories
@@ -173,13 +175,18 @@ def _run(name: str, options: ModelOptions) -> None:
 # Parts of a run -----------------------------------------------------------------------------------------
 
 
-def check_resume(options: TrainOptions) -> None:
-    """Refuse a folder to go on from that would be lost when the results are written."""
+def check_resume(options: TrainOptions, about: str = ABOUT) -> None:
+    """Refuse a folder to go on from that is something else, or would be lost when the results are written."""
     if options.resume is not None and options.out is not None:
         out, resume = options.out.absolute(), options.resume.absolute()
         if resume.is_relative_to(out):
             what = f"--resume {options.resume} is in --out {options.out}, which is replaced as a whole"
             raise Failure(f"{what}. Give a folder beside it, for example --resume {options.out}_resume.", 2)
+    if options.resume is not None:
+        try:
+            check_folder(options.resume, about)
+        except ValueError as error:
+            raise Failure(f"--{error}") from error
 
 
 def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
@@ -204,7 +211,7 @@ def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
     )
     check_dialect(reading.dialect, [*options.files, *([] if other is None else [Path(other)])], options.format)
     with stages.stage(f"Reading {options.file.name}"):
-        table = load_table(options.files, reading)
+        table = load_table(options.files, reading, max_memory=options.max_memory)
     with data_of(table):
         return table.with_times() if has_times else table.with_targets(), reading
 
@@ -227,6 +234,8 @@ _ARGUMENTS = {
     r"relaxed=True": "--relaxed",
     r"fit_intercept=False": "--no-intercept",
     r"class_weight='balanced'": "--class-weight balanced",
+    r"\bmax_memory=": "--max-memory ",
+    r"\bmax_memory\b": "--max-memory",
     r"\b(unseen|group_scale|selection|scoring|loss|weights)='([^']*)'": r"--\1 \2",
     r"\b(max_iter|tol|ridge|eps|fdr|max_false)=([\d.e+-]*\d)": r"--\1 \2",
     r"Raise max_iter or tol\b": "Raise --max-iter or --tol",
@@ -547,6 +556,7 @@ def _features_of(run: SavedRun, estimator: Any, options: commands.PredictOptions
     how: Any = {"needed": needed, "needs_ids": options.id_column is not None}
     how |= {"categories": {} if coding is None else coding.levels}
     how |= {"targets": run.target_columns, "task": run.task, "has_times": hasattr(estimator, "baseline_times_")}
+    how["max_memory"] = options.max_memory
     how["fills"] = None if options.missing == "drop" else run.fills
     return load_features(options.files, reading, run.features, known, **how)
 
@@ -610,7 +620,7 @@ def verify(options: commands.VerifyOptions) -> None:
     reading = replace(reading, roles=replace(reading.roles, targets=tuple(targets)))
     with stages.stage(f"Reading {options.file.name}"):
         try:
-            table = load_table(options.files, reading)
+            table = load_table(options.files, reading, max_memory=options.max_memory)
             has_times = hasattr(run.estimator, "baseline_times_")
             table = table.with_times() if has_times else table.with_targets()
             if run.fills is not None:
@@ -635,7 +645,8 @@ def verify(options: commands.VerifyOptions) -> None:
         try:
             X = named_design(table.X, run.features)
             given = {"sample_weight": table.sample_weight, "offset": table.offset, **search}
-            answer = run.estimator.verify(X, table.target_frame, **given)
+            with progress_line(int(not options.quiet), "verifying"):
+                answer = run.estimator.verify(X, table.target_frame, **given)
         except ValueError as error:
             raise Failure(f"{options.file} does not fit the model: {error}") from error
     with printing():

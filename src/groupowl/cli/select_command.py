@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import __version__, _files
+from .._resume import ABOUT_PAIRS
 from .._text import counted, listed
 from ..designs import Design
 from ..inference import KnockoffSelector, StabilitySelector
@@ -86,9 +87,9 @@ def select(options: SelectOptions) -> None:
 
 def _check(options: SelectOptions) -> None:
     """Refuse options that say nothing here, before any file is read."""
-    check_resume(options)
     if options.resume is not None and options.method != "stability":
         raise Failure(f"--resume {options.resume} is for --method stability. Leave it out.", 2)
+    check_resume(options, ABOUT_PAIRS)
     for name, consequence in _UNKNOWN.items():
         if (column := getattr(options, name)) is not None:
             # Without any option the column would be a feature.

@@ -110,6 +110,10 @@ class ColumnMoments:
         return cls(parts[0].total_weight, *joined)
 
 
+# Arrays of several solutions have no more entries: some ten of them are in use at once.
+_WIDE_ENTRIES = 1 << 22
+
+
 class Design(ABC):
     """A matrix X (n_samples, n_features) with the products that solvers need.
 
@@ -243,6 +247,10 @@ class Design(ABC):
 
             design = ObservedDesign(design, find_patterns(w))
         return design, design.samples(Y), design.samples(w)
+
+    def widest(self) -> int:
+        """Columns that sample-space arrays may have where several solutions are looked at together; 1 at least."""
+        return max(_WIDE_ENTRIES // max(self.n_samples, 1), 1)
 
     def gather(self, samples: Handle) -> FloatArray:
         """A sample-space array in this process; only for designs that :meth:`brought_near` brings there."""

@@ -157,6 +157,10 @@ class SufficientStatistics:
         numbers = {"n_samples": int, "total_weight": float, "error": float}
         return cls(**{name: numbers[name](value) if name in numbers else value for name, value in content.items()})
 
+    def __repr__(self) -> str:
+        size = f"{self.n_samples} samples, {self.n_features} features, {self.n_tasks} tasks"
+        return f"SufficientStatistics({size}, total weight {self.total_weight:g})"
+
     @property
     def n_features(self) -> int:
         """Number of columns of X."""

@@ -41,6 +41,7 @@ _SAMPLE_SPACE = (
     "exported",
     "select",
     "orthonormal",
+    "widest",
     "is_one_block",
 )
 _COSTS = (

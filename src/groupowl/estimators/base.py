@@ -29,7 +29,7 @@ from ..categories import Categories, check_unseen, find_categories, fitted_categ
 from ..designs import Design, far_design, row_chunks, rows_like
 from ..inputs import exclusive_classes, feature_names, penalty_options, resolve_columns
 from ..losses import check_offset, resolve_loss, with_offset
-from ..model import Model, adaptive_factor, relaxed_coefficients, warn_if_correlated, warn_unless_bounded
+from ..model import Model, adaptive_factor, check_alpha, relaxed_coefficients, warn_if_correlated, warn_unless_bounded
 from ..model_selection import Fitting
 from ..norm import PenaltyOptions
 from ..path import PathResult, path_through_fit
@@ -559,6 +559,10 @@ class SingleFit(GroupOWLBase):
         warn_unless_converged(result, model.problem.goal(settings.tol), settings)
         self.__dict__.pop("_iterate", None)
         return self._store(data, model.weights, result, alpha, model)
+
+    def _fitting(self) -> Fitting:
+        check_alpha(self.alpha)
+        return super()._fitting()
 
     def _start(self, model: Model, data: FitData, folder: ResumeFolder | None) -> FloatArray | None:
         """Where a fit starts: what the folder has, with a warm start where the last fit has ended, else None."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import cached_property, partial
+from itertools import islice, repeat
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from .._progress import current_line
 from .._typing import FloatArray
 from ..model_selection import CRITERIA, Choice, Search
 from ..model_selection.search import FOLD_TOL, best_sequence, mean_scores, repeats_of, score_report, tunes_ridge
 from ..path import PathPoint, PathResult
 from ..path.follower import MAX_DEVIANCE
+from ..problem import Residual
 from .verification import (
     GOAL_RTOL,
     RTOL,
@@ -144,12 +147,16 @@ class SearchCheck:
         ]
         for name in (field.name for field in fields(PathResult) if field.name != "points"):
             claims.append(Claim(f"path_.{name}", getattr(path, name), getattr(empty, name), allowances.get(name, 0.0)))
-        certified = []
-        for i, point in enumerate(path.points):
+        certified, line = [], current_line()
+        for i, solution in enumerate(self._solutions()):
             try:
-                certified.append(self._certified(i, point))
+                if solution is None:
+                    raise ValueError("the solution is damaged")
+                certified.append(self._certified(i, path.points[i], *solution))
             except (IndexError, TypeError, ValueError):
                 claims.append(Claim(f"path_[{i}]", "damaged", "coefficients of these features and targets"))
+            if line is not None:
+                line.show(f"alpha {i + 1}/{len(path)} certified", (i + 1) / len(path))
         self.is_damaged = len(certified) < len(path)
         if self.is_damaged:
             return claims
@@ -165,15 +172,34 @@ class SearchCheck:
             claims.append(scale_claim("path_.scale", np.hstack([point.scale for point in path]), model, features))
         return claims
 
-    def _certified(self, i: int, point: PathPoint) -> tuple[PathPoint, float, float]:
+    def _solutions(self) -> Iterator[tuple[FloatArray, FloatArray, Residual | None] | None]:
+        """Coefficients of each point, with what they leave unexplained where several share a pass over the data.
+
+        None for damaged points.
+        """
+        problem, d = self.model.problem, self.search.data.n_features
+        n_together = problem.design.widest() // problem.samples.n_tasks if problem.may_share_products else 1
+        rest = iter(self.fit.path_.points)
+        while points := list(islice(rest, max(n_together, 1))):
+            solutions = [_finite_solution(point, d) for point in points]
+            sound = [solution for solution in solutions if solution is not None]
+            shapes, q = {(B.shape, intercept.shape) for B, intercept in sound}, problem.samples.n_tasks
+            known: Iterator[Residual | None] = repeat(None)
+            if len(sound) > 1 and shapes == {((d, q), (q,))}:
+                known = iter(problem.residuals(np.stack([problem.from_input(*solution) for solution in sound])))
+            for solution in solutions:
+                yield None if solution is None else (*solution, next(known))
+
+    def _certified(
+        self, i: int, point: PathPoint, B: FloatArray, intercept: FloatArray, residual: Residual | None
+    ) -> tuple[PathPoint, float, float]:
         """A point as its coefficients and the data make it, and what rounding changes in its objective and its gap."""
         model, d, alpha, tol = self.model, self.search.data.n_features, float(point.alpha), float(self.fit.tol)
         stated = np.zeros(d, dtype=np.intp)
         stated[point.support] = point.clusters
-        B, intercept = point.coef(d).astype(np.float64), np.asarray(point.intercept, dtype=np.float64)
-        if not (0.0 < alpha < np.inf and np.isfinite(B).all() and np.isfinite(intercept).all()):
-            raise ValueError("the solution is not finite")
-        check = SolutionCheck(model, alpha, B, intercept, point.rows.dtype)
+        if not 0.0 < alpha < np.inf:
+            raise ValueError("alpha is no positive number")
+        check = SolutionCheck(model, alpha, B, intercept, point.rows.dtype, residual)
         again = partial(self._point_again, i)
         gap, gap_room = check.gap(point, again, tol)
         room = check.allowance
@@ -257,3 +283,12 @@ class SearchCheck:
             if self._is_same_way:
                 found["selection_frequency"] = again["selection_frequency"]
         return found, allowances
+
+
+def _finite_solution(point: PathPoint, n_features: int) -> tuple[FloatArray, FloatArray] | None:
+    """Coefficients and intercept of a point as a file has them; None where they are damaged."""
+    try:
+        B, intercept = point.coef(n_features).astype(np.float64), np.asarray(point.intercept, dtype=np.float64)
+    except (IndexError, TypeError, ValueError):
+        return None
+    return (B, intercept) if np.isfinite(B).all() and np.isfinite(intercept).all() else None

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._progress import ProgressLine
-from .._resume import Facts, ResumeFolder
+from .._resume import ABOUT_PAIRS, Facts, ResumeFolder
 from .._threads import Stop
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics
@@ -270,7 +270,7 @@ class PairFolder:
     def __init__(self, folder: Any, facts: Facts) -> None:
         self.folder: ResumeFolder | None = None
         if folder is not None:
-            self.folder = ResumeFolder(folder, facts, about="stability.json", holds="pairs", remedy=_other_remedy)
+            self.folder = ResumeFolder(folder, facts, about=ABOUT_PAIRS, holds="pairs", remedy=_other_remedy)
 
     def read(self, number: int) -> PairOfEntries | None:
         """A pair that is there and whole, or None."""

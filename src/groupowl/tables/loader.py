@@ -37,7 +37,7 @@ _SLIPS = FEATURES._replace(
 _COUNTED = re.compile(r"(\D*)\d+")
 
 
-def load_table(path: str | Path | Sequence[str | Path], reading: Reading) -> Table:
+def load_table(path: str | Path | Sequence[str | Path], reading: Reading, *, max_memory: str | None = None) -> Table:
     """Read the file of the features, and that of the targets if there is one, and check everything.
 
     Parameters
@@ -47,6 +47,8 @@ def load_table(path: str | Path | Sequence[str | Path], reading: Reading) -> Tab
         each.
     reading : Reading
         What columns are for. Groups and sample weights may be in either file.
+    max_memory : str, default=None
+        What work with a matrix on disk may add to the memory of the process, as :class:`groupowl.MemmapDesign` has it.
 
     Returns
     -------
@@ -57,7 +59,7 @@ def load_table(path: str | Path | Sequence[str | Path], reading: Reading) -> Tab
     TableError
         If a column is not there, has the wrong kind of cells, or misses some; if ids do not match.
     """
-    sheet = other = _read(path, reading)
+    sheet = other = _read(path, reading, max_memory)
     if reading.targets_from is not None:
         dialect = replace(reading.dialect, sheet=None)  # which is one of the other workbook
         found = read_sheet(reading.targets_from, text_columns=reading.roles.id_columns[1:], dialect=dialect)
@@ -148,7 +150,7 @@ def _sum(parts: list[FloatArray]) -> FloatArray | None:
     return np.sum(parts, axis=0) if parts else None
 
 
-def _read(path: str | Path | Sequence[str | Path], reading: Reading) -> Sheet:
+def _read(path: str | Path | Sequence[str | Path], reading: Reading, max_memory: str | None) -> Sheet:
     ids = reading.roles.id_columns[:1]
     return read_sheets(
         find_files([path] if isinstance(path, str | Path) else path),
@@ -157,6 +159,7 @@ def _read(path: str | Path | Sequence[str | Path], reading: Reading) -> Sheet:
         text_columns=ids,
         first_index=reading.first_index,
         dialect=reading.dialect,
+        max_memory=max_memory,
     )
 
 
@@ -430,6 +433,7 @@ def load_features(
     targets: Sequence[str] = (),
     task: str = REGRESSION,
     has_times: bool = False,
+    max_memory: str | None = None,
 ) -> Features:
     """Read the columns that a model needs, by name.
 
@@ -457,9 +461,11 @@ def load_features(
     task : {"regression", "classification"}
     has_times : bool, default=False
         Whether targets are pairs of events and times.
+    max_memory : str, default=None
+        As for :func:`load_table`.
     """
     left = reading.roles.id_columns[0]
-    sheet = _read(path, reading)
+    sheet = _read(path, reading, max_memory)
     positions = sheet.names.positions_of(names)
     is_there = positions >= 0
     missing = tuple(names[k] for k in np.flatnonzero(~is_there).tolist())

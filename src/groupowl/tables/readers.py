@@ -41,6 +41,7 @@ def read_sheet(
     text_columns: Collection[str | None] = (),
     first_index: int | None = None,
     dialect: Dialect = USUAL,
+    max_memory: str | None = None,
 ) -> Sheet:
     """Read a file.
 
@@ -59,6 +60,8 @@ def read_sheet(
         Number of the first column in a LIBSVM file; found out by default.
     dialect : Dialect
         How cells of text files and workbooks are written.
+    max_memory : str, default=None
+        What work with a matrix on disk may add to the memory of the process; other formats are in memory as a whole.
 
     Returns
     -------
@@ -72,10 +75,14 @@ def read_sheet(
     """
     path = Path(path)
     form = FORMATS[format_name(path, format)]
+    if max_memory is not None and form.read is not _read_large:
+        remedy = "Leave it out, or write the data as such a matrix with groupowl convert."
+        raise TableError(f"--max-memory is for matrices on disk, and {path} is a {form.name}. {remedy}")
     if form.options == _TEXT:
         _check_memory(path, "its text", path.stat().st_size)
     try:
-        sheet = form.read(path, text_columns=text_columns, first_index=first_index, dialect=dialect)
+        how: dict[str, Any] = {"text_columns": text_columns, "first_index": first_index, "dialect": dialect}
+        sheet = form.read(path, **how, **({} if max_memory is None else {"max_memory": max_memory}))
     except (TableError, MemoryError):
         raise
     except Exception as error:  # libraries raise anything on a broken file; the cause stays attached
@@ -346,18 +353,19 @@ def _read_svm(path: Path, *, first_index: int | None, **unused: Any) -> Sheet:
 # Matrices on disk ---------------------------------------------------------------------------------------
 
 
-def _read_large(path: Path, **unused: Any) -> Sheet:
+def _read_large(path: Path, max_memory: str | None = None, **unused: Any) -> Sheet:
     """A matrix that stays on disk, opened by :func:`groupowl.designs.open_matrix`.
 
     Targets are in another file, or beside the matrix in a folder that ``groupowl convert`` has made.
     """
     try:
         storage = open_storage(path)
-        design: Any = open_matrix(storage)
+        design: Any = open_matrix(storage, max_memory)
         X = design if design.is_on_disk else design.X
     except (OSError, TypeError, ValueError, ImportError) as error:
         if IMPUTE not in str(error):
-            raise TableError(str(error)) from error
+            problem = str(error).replace("max_memory=", "--max-memory ").replace("max_memory", "--max-memory")
+            raise TableError(problem) from error
         X = storage.read_rows(slice(0, storage.shape[0]))  # columns that are not used may have gaps
     names = NumberedNames("x", 1, X.shape[1]) if storage.feature_names is None else map(str, storage.feature_names)
     record = MatrixFolder.read(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from .matrix_folder import MatrixFolder
 #: Files that hold one matrix, alone or as a block of rows in a folder.
 _BLOCKS = {".npy": open_npy, ".npz": NpzFile, ".parquet": ParquetTable}
 _HDF5 = (".h5", ".hdf5", ".hdf")
+#: Text, which ``groupowl convert`` makes a matrix of.
+_TEXT = {".csv", ".tsv", ".tab", ".txt"}
 _OPEN_OBJECTS = {"h5py": open_hdf5_dataset, "zarr": open_zarr_array}
 
 
@@ -64,12 +67,24 @@ def _open_path(text: str) -> Storage:
     for file in files:
         if file.suffix.lower() not in _BLOCKS or not file.is_file():
             others = "Move it elsewhere." if path.is_dir() else f"Or give {', '.join(_HDF5)}, .zarr or a folder."
+            if all(map(_is_text, files)):
+                others = _conversion(path / f"*{file.suffix}" if path.is_dir() else path)
             raise ValueError(f"{file} is no matrix or block of rows: their files end in {known}. {others}")
     parts = [_BLOCKS[file.suffix.lower()](file) for file in files]
     if not path.is_dir():
         return parts[0]
     known_names = MatrixFolder.read(path)
     return RowBlocks(str(path), parts, None if known_names is None else known_names.columns)
+
+
+def _is_text(file: Path) -> bool:
+    return not _TEXT.isdisjoint(map(str.lower, file.suffixes[-2:]))  # the last may be that of compression
+
+
+def _conversion(files: Path) -> str:
+    """The command that makes a matrix on disk of text."""
+    command = f"groupowl convert {shlex.quote(str(files))} --targets COLUMNS --out FOLDER"
+    return f"Write text as a matrix on disk, and give that folder: {command}"
 
 
 def natural_order(file: Path) -> list[tuple[int, str]]:

@@ -133,6 +133,10 @@ class MemmapDesign(LocalDesign):
         self._used = self._chosen = np.arange(self.n_features)  # columns that must be finite, and those of the design
         self._cache = Cache(self.X, self._buffer)
 
+    def __repr__(self) -> str:
+        n, d = self.shape
+        return f"MemmapDesign({self.X.label}: {n} x {d}, max_memory={format_bytes(self._max_memory)})"
+
     def _view(self, storage: Storage, chosen: IndexArray) -> MemmapDesign:
         """The same with some columns or rows; products are counted together."""
         view = copy(self)
@@ -170,6 +174,14 @@ class MemmapDesign(LocalDesign):
             raise ValueError(f"{limit} is too small: {what} {size}. Raise max_memory.")
         self._sample_bytes = max(self._sample_bytes, n_bytes)
         return array
+
+    def widest(self) -> int:
+        """What fits into half of the memory that is left; columns that are kept make room for it, from now on."""
+        of_column = _SAMPLE_ARRAYS * 8 * self.n_samples
+        width = max(min(self._available_bytes // 2 // of_column, super().widest()), 1)
+        self._cache.clear()
+        self._sample_bytes += width * of_column
+        return width
 
     @property
     def _available_bytes(self) -> int:
