@@ -391,15 +391,14 @@ def _strongest(subject: Subject) -> dict[str, Any] | None:
             }
         )
     n_inside = len(penalized) or len(sizes)
-    units: dict[str, int] = {}  # features, or groups, with their clusters
-    for name, cluster in zip(chosen.names if chosen.groups is None else chosen.groups, chosen.clusters, strict=True):
-        units.setdefault(shown_name(name), int(cluster))
-    n_leaders, are_tied = _leading([*units.values()], is_relaxed=subject.is_relaxed)
+    units = chosen.names if chosen.groups is None else chosen.groups
+    own = range(len(units)) if chosen.groups is None else sorted(np.unique(units, return_index=True)[1])
+    n_leaders, are_tied = _leading([int(chosen.clusters[k]) for k in own], is_relaxed=subject.is_relaxed)
     return {
         "bars": bars,
         "n_more": len(sizes) - len(bars),
-        "leaders": [*units][:n_leaders],
-        "has_others": len(units) > n_leaders,
+        "leaders": [shown_name(units[k]) for k in own[:n_leaders]],
+        "has_others": len(own) > n_leaders,
         "equal": ("size" if sizes.shape[1] == 1 and chosen.groups is None else "norm") if are_tied else "",
         "stable": None if counts is None else _stability_text(counts[:n_inside], subject.n_folds),
         "has_both_signs": has_both_signs,
