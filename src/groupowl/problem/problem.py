@@ -378,7 +378,7 @@ class Problem:
     def may_share_products(self) -> bool:
         """Whether :meth:`residuals` serves."""
         is_here = not self.design.is_distributed and self.design.patterns is None
-        return self.loss.is_quadratic and is_here and not self.unpenalized.n_rows
+        return self.loss.is_quadratic and is_here and not (self.unpenalized.n_rows or self.unpenalized.rank)
 
     def residuals(self, stack: FloatArray) -> list[Residual]:
         """The same of several coefficients, of shape (n_several, n_rows, n_tasks), in two products with X in all.
