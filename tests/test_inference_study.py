@@ -125,6 +125,15 @@ def test_runs_go_on_and_fresh_seeds_are_fresh(study, tmp_path, monkeypatch):
         run.Log(tmp_path, {"groupowl": "2"})
 
 
+def test_runs_of_later_commits_go_on_and_all_commits_are_named(study, tmp_path):
+    run = study("run")
+    for commit in ("aa", "bb", "bb"):
+        log = run.Log(tmp_path, {"groupowl": "1", "commit": commit})
+    assert log.versions == {"groupowl": "1", "commit": "aa bb"}
+    with pytest.raises(SystemExit, match="other versions"):
+        run.Log(tmp_path, {"groupowl": "2", "commit": "bb"})
+
+
 def test_one_draw_with_procedures_of_the_package(study):
     run, cells, procedures = study("run"), study("cells"), study("procedures")
     cell = cells.Cell(200, 5, "rho .5")

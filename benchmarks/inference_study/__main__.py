@@ -3,7 +3,7 @@
     python -m benchmarks.inference_study [--quick] [--hours 6] [--jobs 2] [--work FOLDER] [--out FOLDER] [--render]
 
 Runs are kept in the folder ``--work`` one by one: a study that was stopped, by its hours or by hand, goes on when it is
-started again. Procedures that this version does not have, and packages that are not installed, are left out. What is
+started again, also on a later commit. Procedures that this version does not have, and packages that are not installed, are left out. What is
 above its promise by more than two standard errors is run again with fresh seeds, 1,000 in the full study, and missed if
 it is then above by more than three.
 """
@@ -64,7 +64,7 @@ def main() -> None:
         items = list(items_of(plan, log))
         print(f"{len(items)} draws to do", flush=True)
         is_complete = run_all(items, log, given.jobs, deadline) and is_complete
-    write(given.out, plan, log, versions(), is_quick=given.quick, is_complete=is_complete)
+    write(given.out, plan, log, log.versions, is_quick=given.quick, is_complete=is_complete)
     print(given.out, "complete" if is_complete else "not complete: start again to go on", flush=True)
 
 

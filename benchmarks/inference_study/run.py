@@ -80,14 +80,14 @@ def run_item(item: Item) -> list[dict[str, Any]]:
 
 
 class Log:
-    """Outcomes in a file, one a line; a line that was cut off by the end of a run is not read."""
+    """Outcomes in a file, one a line; a line that was cut off by the end of a run is not read.
+
+    Runs of several commits of one version may be in it, because the study takes hours: all of them are named.
+    """
 
     def __init__(self, folder: Path, versions: dict[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        about = folder / "versions.json"
-        if about.exists() and json.loads(about.read_text(encoding="utf-8")) != versions:
-            raise SystemExit(f"{folder} has runs of other versions; remove it, or name another folder with --work.")
-        about.write_text(json.dumps(versions, indent=1), encoding="utf-8")
+        self.versions = _joined(folder / "versions.json", versions)
         self.path = folder / "runs.jsonl"
         self.outcomes: dict[tuple[str, str, int], dict[str, Any]] = {}
         if self.path.exists():
@@ -112,6 +112,17 @@ class Log:
             if name == cell.name and by == procedure.name and (seed >= FRESH) == fresh:
                 found.append(outcome)
         return found
+
+
+def _joined(about: Path, versions: dict[str, str]) -> dict[str, str]:
+    """Versions of all runs of a folder, commits one after the other; refused where they differ in anything else."""
+    known = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
+    commits = [*known.get("commit", "").split(), *versions.get("commit", "").split()]
+    joined = versions | {"commit": " ".join(dict.fromkeys(commits))} if commits else versions
+    if known and known | {"commit": ""} != versions | {"commit": ""}:
+        raise SystemExit(f"{about.parent} has runs of other versions; remove it, or name another folder with --work.")
+    about.write_text(json.dumps(joined, indent=1), encoding="utf-8")
+    return joined
 
 
 class Summary(NamedTuple):

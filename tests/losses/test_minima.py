@@ -61,7 +61,8 @@ def test_a_solver_that_cannot_serve_a_loss_says_which_can():
 def test_lam_max_is_tight(loss, fit_intercept):
     case = make_case(1, loss=loss, fit_intercept=fit_intercept, weighted=True, fraction=1.0)
     null = go.solve(**case.arguments())
-    assert (len(null.support), null.gap) == (0, 0.0)
+    assert len(null.support) == 0
+    assert null.gap <= 1e-25 * null.primal  # but for the rounding of a constant, squared
     below = replace(case, lam=0.999 * case.lam)
     assert len(go.solve(**below.arguments()).support) > 0
 
@@ -231,7 +232,7 @@ def test_the_null_model_of_huber_where_nothing_is_near_it(spread):
     slope = np.clip(y - result.intercept, -1.345, 1.345).sum()
     assert abs(slope) <= 1e-9
     assert result.converged
-    assert result.gap <= 1e-28
+    assert result.gap <= 1e-28 * max(1.0, result.intercept[0] ** 2)
 
 
 BAD = {

@@ -49,6 +49,7 @@ class Counts:
 
     problems: int = 0
     missed_references: int = 0
+    refused: int = 0
     certificates: int = 0
     bounds: int = 0
     rows_screened: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
@@ -58,6 +59,7 @@ class Counts:
     def add(self, other: Counts) -> None:
         self.problems += other.problems
         self.missed_references += other.missed_references
+        self.refused += other.refused
         self.certificates += other.certificates
         self.bounds += other.bounds
         for rule, rows in other.rows_screened.items():
@@ -393,10 +395,17 @@ def examine_range(start: int, stop: int) -> Counts:
         except TimeoutError:
             counts.add(Counts(problems=1, findings=[f"seed {seed} has not ended after {LONGEST_SECONDS} s"]))
         except Exception as error:  # a crash is a finding, and the others are still to be examined
-            counts.add(Counts(problems=1, findings=[f"seed {seed} crashed: {error!r}"]))
+            counts.add(_of_error(seed, error))
         finally:
             signal.alarm(0)
     return counts
+
+
+def _of_error(seed: int, error: Exception) -> Counts:
+    """A problem that was refused because it has no solution, as it should be; or a crash."""
+    if isinstance(error, ValueError) and "no finite optimum" in str(error):
+        return Counts(problems=1, refused=1)
+    return Counts(problems=1, findings=[f"seed {seed} crashed: {error!r}"])
 
 
 def _too_long(*_: object) -> None:

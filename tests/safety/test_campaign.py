@@ -20,6 +20,18 @@ def test_short_campaign(chunk):
         assert counts.rows_screened[rule] > SIZE  # the rules really ran
 
 
+def test_a_problem_without_a_solution_is_refused_and_no_finding():
+    counts = examine_range(5021500, 5021501)  # a label that is constant where weights are positive
+    assert counts.refused == 1
+    assert counts.findings == []
+
+
+def test_a_null_model_that_is_rounded_is_no_proof_of_its_own():
+    """Huber's, of one sample: its loss is the square of rounding, and the minimum is zero."""
+    for seed in (5026640, 5035350):
+        assert examine(seed).findings == []
+
+
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(seed=st.integers(10**6, 2**31))
 def test_any_hard_problem_is_safe(seed):

@@ -449,13 +449,16 @@ class Problem:
         scale = self.feasible_scale(residual.totals, gauge)
         may_be_null = gauge <= 1.0 and self.unpenalized.null_is_known and not B[: self.n_rows].any()
         if may_be_null and np.array_equal(B, self.null_coefficients()):
-            # The gradient at the null model lies in the dual ball: optimal, and no difference to round. That the null
-            # model is one is known in closed form; with unpenalized columns, or offsets, it comes from a minimization,
-            # which may have failed, and only a dual value can tell.
+            # The gradient at the null model lies in the dual ball: optimal, and no difference to round, but for a
+            # constant that is. With unpenalized columns, or offsets, the null model comes from a minimization, which
+            # may have failed, and only a dual value can tell.
+            left = self.unpenalized.null_rounding
             theta = self.design.map(partial(np.multiply, scale), residual.theta)
             correlations, theta_norm = abs(scale) * residual.correlations, abs(scale) * residual.norm
             products = self._kept_products(scale, residual)
-            return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, 0.0, residual, products)
+            return Certificate(
+                theta, correlations, theta_norm, primal, primal - left, 2 * left, left, 0.0, residual, products
+            )
         if self.penalty.ridge == 0.0:
             return self._certificate_on_ray(scale, residual, primal)
         # With a ridge every point of the domain is feasible: the residual as it is, best near the optimum; or scaled as

@@ -97,6 +97,8 @@ class Unpenalized:
         False where the coefficients of the block have no finite optimum.
     null_is_known : bool
         False where the model without features comes from a minimization, which may have failed.
+    null_rounding : float
+        How far rounding of a constant that is not known in closed form may leave its loss above the minimum.
     """
 
     space: Design
@@ -111,6 +113,7 @@ class Unpenalized:
     in_samples: bool = True
     has_minimum: bool = True
     null_is_known: bool = True
+    null_rounding: float = 0.0
 
     #: Columns of the basis.
     rank: int = field(init=False)
@@ -294,7 +297,7 @@ class Unpenalized:
 def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool, basis: Basis | None) -> Unpenalized:
     """The block with the model that has nothing else; a quadratic loss has it projected out of the targets."""
     rank = 0 if basis is None else basis.rank
-    intercept, is_known = np.zeros(samples.n_tasks), rank == 0
+    intercept, is_known, is_closed = np.zeros(samples.n_tasks), rank == 0, True
     if constant and not loss.is_quadratic:
         means = samples.means - samples.center
         if samples.center.any():
@@ -302,19 +305,24 @@ def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool
         loss.check_means(means)
         intercept = loss.null_intercept(means)
         if np.isnan(intercept).any():
-            start = loss.first_constant(means)
+            start, is_closed = loss.first_constant(means), False
             is_known = is_known and start is None
             if start is None:
                 start = best_constant(loss, means, lambda total: design.reduce(total, *samples.handles))
             intercept = start
     samples, null_loss = _with_totals(design, loss, samples, intercept)
+    rounding = 0.0
+    if not is_closed:  # a step of rounding's size from the minimum, and never more than down to the floor
+        step = 4 * EPS * float(np.linalg.norm(intercept))
+        rounding = min(loss.curvature * samples.total_weight * step * step, null_loss - samples.floor)
     block = Unpenalized(
         design, loss, samples, constant, basis, np.zeros((rank, samples.n_tasks)),
-        np.zeros((rank + constant, samples.n_tasks)), null_loss, null_is_known=is_known,
+        np.zeros((rank + constant, samples.n_tasks)), null_loss,
+        null_is_known=is_known, null_rounding=rounding,
     )  # fmt: skip
     if constant:
         block.null[-1] = intercept / block.constant_value
-    if is_known:  # nothing but a constant, whose null model is known in closed form
+    if is_known:  # nothing but a constant
         return block
     if basis is not None and loss.is_quadratic:
         return _projected(block, basis)
@@ -338,9 +346,10 @@ def best_constant(loss: Loss, start: FloatArray, add_up: Callable[[Any], FloatAr
         is_inside = (newton > low) & (newton < high)  # false for what is not a number
         trial = np.where(is_inside, newton, np.where(np.isfinite(middle), middle, beyond))
         width = np.where(is_inside, width, 2.0 * width)
-        if np.all((descent == 0.0) | (np.abs(trial - b) <= EPS * np.abs(b))):
+        is_last = np.all((descent == 0.0) | (np.abs(trial - b) <= EPS * np.abs(b)))
+        b = np.where(descent == 0.0, b, trial)  # the last step, too: the mean of equal targets may miss them
+        if is_last:
             break
-        b = np.where(descent == 0.0, b, trial)
     return b
 
 
