@@ -3,9 +3,9 @@
     python -m benchmarks.inference_study [--quick] [--hours 6] [--jobs 2] [--work FOLDER] [--out FOLDER] [--render]
 
 Runs are kept in the folder ``--work`` one by one: a study that was stopped, by its hours or by hand, goes on when it is
-started again, also on a later commit. Procedures that this version does not have, and packages that are not installed, are left out. What is
-above its promise by more than two standard errors is run again with fresh seeds, 1,000 in the full study, and missed if
-it is then above by more than three.
+started again, also on a later commit. Procedures that this version does not have, and packages that are not installed,
+are left out. What is above its promise by more than two standard errors is run again with fresh seeds, 1,000 in the
+full study, and missed if it is then above by more than three.
 """
 
 from __future__ import annotations
