@@ -136,7 +136,7 @@ inference-study: $(STUDY_READY) $(KERNEL)
 
 $(STUDY_READY): pyproject.toml
 	$(PYTHON) -m venv --clear $(STUDY_VENV)
-	$(STUDY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e .
+	$(STUDY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e . packaging # which hidimstat forgets
 	for peer in hidimstat knockpy ipss; do \
 		$(STUDY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check $$peer \
 			|| echo "$$peer cannot be installed and does not take part"; \
