@@ -11,35 +11,15 @@ is started again.
 from __future__ import annotations
 
 import argparse
-import platform
-import subprocess
 import time
-from importlib import metadata
 from pathlib import Path
 
-import groupowl as go
-
+from ..versions import versions
 from .data import MOST_SPLITS, known_sources, real_sources
 from .run import Log, load_all, run_all
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "ISLP", "statsmodels")
 _RESULTS = Path(__file__).parents[1] / "results"
-
-
-def versions() -> dict[str, str]:
-    """The source, Python and the packages that the runs depend on, as far as they are installed."""
-    found = {"groupowl": go.__version__, "Python": platform.python_version()}
-    asked = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=_RESULTS, capture_output=True, text=True, check=False
-    )
-    if asked.returncode == 0:
-        found["commit"] = asked.stdout.strip()
-    for name in _PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def main() -> None:
@@ -63,7 +43,7 @@ def main() -> None:
     log = Log(given.work)
     deadline = time.process_time() + 60.0 * given.minutes
     is_complete = run_all(data_sets, given.splits, log, deadline)
-    write(given.out, data_sets, log, absent=absent, versions=versions())
+    write(given.out, data_sets, log, absent=absent, versions=versions(_PACKAGES))
     print(given.out, "complete" if is_complete else "not complete: start again to go on", flush=True)
 
 

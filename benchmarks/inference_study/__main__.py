@@ -11,35 +11,15 @@ full study, and missed if it is then above by more than three.
 from __future__ import annotations
 
 import argparse
-import platform
-import subprocess
 import time
-from importlib import metadata
 from pathlib import Path
 
-import groupowl as go
-
+from ..versions import versions
 from .report import render, write
 from .run import FULL, TEN_MINUTES, Log, first_items, fresh_items, run_all
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "hidimstat", "knockpy", "ipss")
 _RESULTS = Path(__file__).parents[1] / "results"
-
-
-def versions() -> dict[str, str]:
-    """The source, Python and the packages that the runs depend on, as far as they are installed."""
-    found = {"groupowl": go.__version__, "Python": platform.python_version()}
-    asked = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=_RESULTS, capture_output=True, text=True, check=False
-    )
-    if asked.returncode == 0:
-        found["commit"] = asked.stdout.strip()
-    for name in _PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def main() -> None:
@@ -58,7 +38,7 @@ def main() -> None:
     hours = given.hours if given.hours is not None else (0.15 if given.quick else 6.0)
     work = given.work or Path("results") / ("inference_quick" if given.quick else "inference")
     deadline = time.time() + 3600.0 * hours
-    log = Log(work, versions())
+    log = Log(work, versions(_PACKAGES))
     is_complete = True
     for items_of in (first_items, fresh_items):
         items = list(items_of(plan, log))
