@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+import groupowl as go
 
 ROOT = Path(__file__).parents[1]
 
@@ -155,12 +158,28 @@ def test_what_small_problems_promise(tmp_path):
         *(record(path, name, seconds) for name, seconds in (("groupowl", 1e-2), ("celer", 4e-2), ("glmstar", 8e-3))),
         record(path, "glmnet", 20.0, status="limit"),
     )
+    data["cells"][f"{path} | groupowl"]["shares"] = {"kernel": 0.7, "path": 0.2, "norm": 0.09}
     found = {one.text.partition(":")[0] + f" {i}": one.passed for i, one in enumerate(targets.small_targets(data))}
     assert list(found.values()) == [True, True, True, True, True, False, True, None]
     slower = section(report.write_page(data, tmp_path, report.QUICK_PAGE).read_text(), "Where groupowl is slower")
-    assert "| k: 50x20x3 constant @ path | 10 ms | 8 ms | glmstar | 0.80 | 0.80 | small | today |" in slower
+    lost = "| k: 50x20x3 constant @ path | 10 ms | 8 ms | glmstar | 0.80 | 0.80 | small | kernel 70 %, path 20 % |"
+    assert lost in slower
     assert "i: " not in slower
     assert slower.startswith("\n1 of 3 problems.")
+
+
+@pytest.mark.usefixtures("main")
+def test_where_the_time_of_a_call_goes():
+    """What a module calls elsewhere is its time."""
+    shares, package, modules = import_module("benchmarks.peers.shares"), Path(go.__file__).parent, []
+    X, Y = np.eye(3), np.ones(3)
+    assert shares._module(sys._getframe(), package) == shares.ELSEWHERE
+    go.solve(X, Y, np.ones(3) / 2, callback=lambda _: modules.append(shares._module(sys._getframe(), package)))
+    assert set(modules) == {"solvers"}
+    found = shares.time_shares(lambda: go.owl_prox(X, Y), package, 0.2)
+    assert sum(found.values()) == pytest.approx(1.0)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert shares.shares_text({"kernel": 0.8, "norm": 0.15, "path": 0.05}) == "kernel 80 %, norm 15 %"
 
 
 @pytest.mark.usefixtures("main")

@@ -14,6 +14,7 @@ from .adapters import ADAPTERS, takes_part
 from .cases import GROUPS, GROWTH_BASE, GROWTH_FRACTION, Problem, everything
 from .growth import growth_rows
 from .screen import cell_text, seconds_text
+from .shares import shares_text
 from .targets import Record, Target, all_targets, by_problem, cost, duels, ratios, slower_duels
 
 PATHS = "fkv"  # groups of paths
@@ -173,11 +174,13 @@ def slower_text(data: dict[str, Any]) -> str:
     for duel in slower_duels(data):
         own, best = (cells[f"{duel.key} | {name}"] for name in ("groupowl", duel.best))
         sizes = [f"{duel.ratio:.2f}", f"{duel.least_ratio:.2f}", "large" if duel.large else "small"]
-        rows.append([duel.key, text_of(own), text_of(best), duel.best, *sizes, data["runs"][own["run"]]["date"]])
+        date, shares = data["runs"][own["run"]]["date"], shares_text(own.get("shares"))
+        rows.append([duel.key, text_of(own), text_of(best), duel.best, *sizes, shares, date])
     for one in cells.values():
         if one["competitor"] == "groupowl" and one["status"] != "ok":
-            rows.append([one["key"], text_of(one), "", "", "", "", one["status"], data["runs"][one["run"]]["date"]])
-    header = ["problem", "groupowl", "best peer", "which", "its time / groupowl", "by shortest times", "size", "run"]
+            rows.append([one["key"], text_of(one), "", "", "", "", one["status"], "", data["runs"][one["run"]]["date"]])
+    header = ["problem", "groupowl", "best peer", "which", "its time / groupowl", "by shortest times", "size"]
+    header += ["where its time goes (modules of groupowl)", "run"]
     count = f"{len(rows)} of {len(by_problem(cells.values()))} problems.\n\n"
     return "## Where groupowl is slower\n\n" + (count + markdown_table(header, rows) if rows else "Nowhere.\n")
 

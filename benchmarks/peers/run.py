@@ -42,6 +42,7 @@ LEAST_ROUNDS, LEAST_SECONDS = 3, 2.0  # of calls up to so long
 AGAIN = 3  # times that problems are measured anew which another source tree solved faster
 PROFILE_FACTORS = 10.0 ** np.arange(8, -5, -1.5)  # of the tolerance found, from loose to tight
 PROFILE_SECONDS, QUICK_PROFILE_SECONDS, PROFILE_GAP = 8.0, 2.0, 1e-10
+SHARES_SECONDS = 1.0  # of CPU time, for the shares of modules where a peer is faster
 
 
 @dataclass
@@ -111,6 +112,7 @@ class Cell:
     products: list[float] = field(default_factory=list)
     tries: list[tuple[float, float, float]] = field(default_factory=list)  # tolerance, seconds, gap
     profile: list[tuple[float, float]] = field(default_factory=list)  # seconds, gap
+    shares: dict[str, float] = field(default_factory=dict)  # of modules in its time, where a peer is faster
 
     @property
     def seconds(self) -> float:
@@ -137,7 +139,7 @@ class Cell:
                 name: getattr(self, name)
                 for name in ("status", "note", "tol", "gap", "median_gap", "objective", "dual", "n_rows")
             },
-            **{name: getattr(self, name) for name in ("times", "products", "tries", "profile")},
+            **{name: getattr(self, name) for name in ("times", "products", "tries", "profile", "shares")},
         }
 
 
@@ -344,6 +346,8 @@ class Runner:
         self._in_rounds([attempt for attempt in cells if attempt.cell.times])
         for attempt in [one for one in cells if one.cell.adapter.name == "groupowl"]:
             attempt.time_product()
+            if self.settings.against is None and attempt.is_beaten([one.cell for one in cells]):
+                attempt.find_shares()
         if cases.profiled(problem) and self.settings.against is None:
             for attempt in [one for one in cells if not one.cell.adapter.fixed]:
                 self.show.start(problem, attempt.cell.adapter)
@@ -572,6 +576,18 @@ class Attempt:
         if self.cell.status == "ok":
             self.load()
             self.cell.products = self.process.ask(self.limit, do="product", cpu=self.runner.settings.cpu)["times"]
+
+    def is_beaten(self, cells: list[Cell]) -> bool:
+        """Whether another one reached the gap in less time."""
+        rivals = [one for one in cells if one.status == "ok" and not one.adapter.fixed]
+        return self.cell.status == "ok" and any(one.seconds < self.cell.seconds for one in rivals)
+
+    def find_shares(self) -> None:
+        """Where its time goes, for the table of problems that a peer solves faster."""
+        self.load()
+        seconds = max(SHARES_SECONDS, 2.0 * self.cell.seconds)
+        request = {"strengths": self.strengths.tolist(), "tol": self.cell.tol, "call": self.kind.call}
+        self.cell.shares = self.process.ask(self.limit + seconds, do="shares", seconds=seconds, **request)["shares"]
 
     def profile(self) -> None:
         """Seconds and gaps from loose to tight tolerances, for the plot of time against gap."""

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from groupowl_harness.serving import serve_parent
 
 from .adapters import ADAPTERS, Adapter, Task
+from .shares import time_shares
 
 
 def read_data(folder: Path, order: str):
@@ -125,6 +126,14 @@ class Worker:
         task = Task(X, Y, "squared", np.ones(20), 10.0, self.threads)
         self.adapter.solve(task, np.array([5.0]), self.adapter.tol)
         return {}
+
+    def shares(self, strengths: list[float], tol: float, call: str, seconds: float) -> dict[str, Any]:
+        """Which share of the time of a call of groupowl its modules take."""
+        import groupowl
+
+        adapter, grid = ADAPTERS["groupowl"], np.array(strengths)
+        task, function = self.tasks[adapter.order], adapter.calls[call]
+        return {"shares": time_shares(lambda: function(task, grid, tol), Path(groupowl.__file__).parent, seconds)}
 
     def product(self, repeats: int = 5, cpu: bool = False) -> dict[str, Any]:
         """Time ``X^T Y``, the unit of cost."""
