@@ -36,8 +36,7 @@ typedef struct {
 
 /* A loss F(Z) = sum_i w_i f_i(Z_i); see losses.c. */
 typedef struct {
-    double curvature; /* bound on the second derivatives of f_i */
-    int quadratic;    /* F(Z) = 1/2 ||Y - Z||^2 with weights 1: Gram matrices serve */
+    int quadratic; /* F(Z) = 1/2 ||Y - Z||^2 with weights 1: Gram matrices serve, and nothing below `dual` is needed */
     /* F(Z), and theta = -grad F(Z) */
     double (*evaluate)(int n, int q, const double *Z, const double *Y, const double *w, double *theta);
     /* D(scale * theta) = -F*(-scale * theta), minus infinity outside of its domain */
@@ -46,6 +45,10 @@ typedef struct {
     void (*balance)(int n, int q, double *theta, const double *Y, const double *w, double *work);
     /* intercept of the model without features */
     void (*null_intercept)(int n, int q, const double *Y, const double *w, double *intercept);
+    /* of each sample, the mean over tasks of the second derivatives of w_i f_i where the dual point is theta */
+    void (*curvatures)(int n, int q, const double *theta, const double *Y, const double *w, double *h);
+    /* size of the terms that cancel inside the loss */
+    double (*cancelling)(int n, int q, const double *Z, const double *w);
 } go_loss;
 
 enum { GO_DENSE_F64, GO_DENSE_F32, GO_CSC_F64, GO_CSC_F32, GO_GRAM };
@@ -106,6 +109,8 @@ GO_EXPORT const char *go_stamp(void);
 GO_EXPORT const char *go_compiler(void);
 GO_EXPORT const go_loss *go_loss_squared(void);
 GO_EXPORT const go_loss *go_loss_multinomial(void);
+GO_EXPORT const go_loss *go_loss_logistic(void);
+GO_EXPORT const go_loss *go_loss_poisson(void);
 /* Bytes of memory that a task needs. */
 GO_EXPORT size_t go_workspace(const go_data *data, const go_task *task);
 /* The number of solves that were run; if `size` is too small, minus the bytes that are needed, and nothing is done. */

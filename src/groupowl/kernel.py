@@ -45,6 +45,8 @@ _SOURCES = _FOLDER.parents[1] / "native"
 _DENSE_F64, _DENSE_F32, _CSC_F64, _CSC_F32, _GRAM = range(5)
 
 
+#: Entries of the table of losses.
+_LOSSES = ("squared", "multinomial", "logistic", "poisson")
 _ROUTINES = ("dgemm", "dgemv", "dsyrk", "dpotrf", "dpotrs")
 
 
@@ -202,7 +204,8 @@ def _opened(path: str) -> Any:
 
     library: Any = ctypes.CDLL(path)
     library.go_stamp.restype = library.go_compiler.restype = c_char_p
-    library.go_loss_squared.restype = library.go_loss_multinomial.restype = c_void_p
+    for loss in _LOSSES:
+        getattr(library, f"go_loss_{loss}").restype = c_void_p
     library.go_workspace.restype = c_size_t
     library.go_workspace.argtypes = [POINTER(_Data), POINTER(_Task)]
     library.go_solve.restype = c_ssize_t
@@ -220,7 +223,7 @@ def _opened(path: str) -> Any:
     library.blas = _Blas()
     for name in _ROUTINES:
         setattr(library.blas, name, get_pointer(capsules[name], get_name(capsules[name])))
-    library.losses = {"squared": library.go_loss_squared(), "multinomial": library.go_loss_multinomial()}
+    library.losses = {loss: getattr(library, f"go_loss_{loss}")() for loss in _LOSSES}
     return library
 
 
