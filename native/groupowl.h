@@ -118,7 +118,7 @@ GO_EXPORT ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_
 
 /* ---- Certificates (certificate.c) -------------------------------------------------------------------------------- */
 
-/* Squared loss of dense or sparse data; Y is centered already where there is an intercept. */
+/* Dense or sparse data; Y of squared loss is centered already where there is an intercept. */
 typedef struct {
     const double *lam;             /* n_units */
     const double *norms;           /* d: norms of the columns */
@@ -129,16 +129,20 @@ typedef struct {
     int n_rows;                    /* non-zero rows of B */
     const int *row;
     const double *B;
+    const double *constant;        /* q: the intercept where it is a coefficient, or NULL */
     /* results */
-    double *theta;                 /* (n, q), not scaled */
+    double *theta;                 /* (n, q), balanced, not scaled */
+    double *raw;                   /* the same before it was balanced, where the intercept is a coefficient */
     double *products;              /* (d, q): X^T theta */
     double *correlations;          /* n_units: their norms */
     double *excess;                /* d: memory */
     double loss, primal, dual, gap, rounding;
     double gauge, scale;           /* scale * theta is feasible */
-    double product, square, norm;  /* <theta, Y>, sum of theta^2 / w, its root */
+    double product, square, norm;  /* <theta, Y> for squared loss, sum of theta^2 / w, its root */
     double reach;
     double dual_error;             /* the part of the rounding that is an error of the dual value */
+    double cancelling;             /* size of the terms that cancel inside the loss */
+    double imbalance, balancing;   /* what balancing left, and what it changed */
 } go_certificate;
 
 GO_EXPORT size_t go_certificate_workspace(const go_data *data);

@@ -74,9 +74,10 @@ class _Task(Structure):
     ]  # fmt: skip
 
 
-#: Numbers of a certificate of squared loss, in the order of ``native/groupowl.h``; those of theta before it is scaled.
+#: Numbers of a certificate, in the order of ``native/groupowl.h``; those of theta before it is scaled.
 CERTIFICATE_NUMBERS = (
     "loss", "primal", "dual", "gap", "rounding", "gauge", "scale", "product", "square", "norm", "reach", "dual_error",
+    "cancelling", "imbalance", "balancing",
 )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ class _Certificate(Structure):
     _fields_ = [
         ("lam", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("y_norm", c_double),
         ("product_error", c_double), ("scale_error", c_double), ("n_rows", c_int), ("row", c_void_p), ("B", c_void_p),
-        ("theta", c_void_p), ("products", c_void_p), ("correlations", c_void_p), ("excess", c_void_p),
+        ("constant", c_void_p), ("theta", c_void_p), ("raw", c_void_p), ("products", c_void_p), ("correlations", c_void_p), ("excess", c_void_p),
         *((name, c_double) for name in CERTIFICATE_NUMBERS),
     ]  # fmt: skip
 
@@ -498,12 +499,13 @@ def _answers(function: Callable[[], bool] | None, raised: list[BaseException]) -
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """What certificates of several solves of squared loss are made of, from their coefficients alone.
+    """What certificates of several solves are made of, from their coefficients alone.
 
     ``theta`` and what belongs to it is not scaled yet.
     """
 
     theta: FloatArray  # (n_run, n, q)
+    raw: FloatArray | None  # the same before it was balanced, where intercepts are coefficients
     products: FloatArray  # (n_run, d, q): X^T theta
     correlations: FloatArray  # (n_run, n_units): norms of their units, or bounds on them
     numbers: FloatArray  # (n_run, len(CERTIFICATE_NUMBERS))
@@ -514,6 +516,7 @@ def certify(
     data: KernelData,
     lams: FloatArray,
     stack: FloatArray,
+    constants: FloatArray | None = None,
     *,
     norms: FloatArray,
     rounding_norms: FloatArray,
@@ -524,13 +527,16 @@ def certify(
 ) -> Certified:
     """The twin of :meth:`groupowl.problem.Problem.certify` for each of several coefficients and rows of weights.
 
-    ``stack`` has shape (n_run, d, q). All else is of the problem; ``is_balanced`` where its dual points sum to zero.
+    ``stack`` has shape (n_run, d, q), ``constants``, where intercepts are coefficients, (n_run, q). All else is of the
+    problem; ``is_balanced`` where its dual points sum to zero.
     """
     library, struct, n_run = _library(), _Data.from_buffer_copy(data.struct), len(lams)
     struct.intercept = is_balanced
     n, d, q, n_units = struct.n, struct.d, struct.q, struct.n_units
     lams, norms, rounding_norms = map(_float, (lams, norms, rounding_norms))
     theta, products, excess = np.empty((n_run, n, q)), np.empty((n_run, d, q)), np.empty(d)
+    raw = None if constants is None else np.empty_like(theta)
+    constants = None if constants is None else _float(constants)
     correlations, numbers = np.empty((n_run, n_units)), np.empty((n_run, len(CERTIFICATE_NUMBERS)))
     memory = np.empty(library.go_certificate_workspace(struct), dtype=np.uint8)
     c = _Certificate(
@@ -544,14 +550,17 @@ def certify(
     first, row, values = np.searchsorted(solve, np.arange(n_run + 1)).tolist(), row.astype(np.intc), stack[solve, row]
     at, at_lam, at_row, at_B = map(_address, (memory, lams, row, values))
     at_theta, at_products, at_correlations = map(_address, (theta, products, correlations))
+    at_raw, at_constants = _address(raw), _address(constants)
     for k in range(n_run):
         c.lam, c.n_rows = at_lam + 8 * k * n_units, first[k + 1] - first[k]
         c.row, c.B = at_row + 4 * first[k], at_B + 8 * q * first[k]
         c.theta, c.products = at_theta + 8 * k * n * q, at_products + 8 * k * d * q
         c.correlations = at_correlations + 8 * k * n_units
+        if raw is not None:
+            c.raw, c.constant = at_raw + 8 * k * n * q, at_constants + 8 * k * q
         library.go_certify(struct, c, library.blas, at)
         numbers[k] = found
-    return Certified(theta, products, correlations, numbers, len(row))
+    return Certified(theta, raw, products, correlations, numbers, len(row))
 
 
 # Whole fits -----------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def look_difference(problem, B, residual, certificate):
     The residual is compared, up to rounding; the certificate with what the definition makes of this residual: dual
     points that differ by rounding may prove gaps that differ by more. That nothing is selected is left to NumPy.
     """
-    if certificate is None or not B.any():
+    if certificate is None or not B[: problem.n_rows].any():
         return ""
     expected = problem.certify(B)
     if not np.isfinite(expected.gap):
@@ -75,8 +75,17 @@ def look_difference(problem, B, residual, certificate):
         error = problem.product_error * reach * penalty.lengths(problem.rounding_norms)
         correlations = (1.0 + problem.scale_error) * (correlations + error)
     norm = np.sqrt(inverse_weighted_square(residual.theta, w))
+    raw, expected_raw = ((one.theta if one.raw is None else one.raw) for one in (residual, known))
+    block = problem.unpenalized
+    imbalance = block.constant_value * np.linalg.norm(residual.theta.sum(axis=0)) if block.n_rows else 0.0
+    balancing = np.sqrt(inverse_weighted_square(residual.theta - raw, w))
+    size = problem.curvature_at(B) * reach + norm  # of what rounding is of
     pairs = {
-        "theta": (distance, 0.0, 4.0 * slack * reach),
+        "theta": (distance, 0.0, 4.0 * slack * size),
+        "theta before it was balanced": (np.sqrt(inverse_weighted_square(raw - expected_raw, w)), 0.0, slack * size),
+        "balancing": (residual.balancing, balancing, 1e-12 * balancing),
+        "imbalance": (residual.imbalance, imbalance, slack * norm),
+        "cancelling": (residual.cancelling, known.cancelling, 1e-9 * known.cancelling),
         "products": (row_norms(residual.products - products), 0.0, slack * norm * problem.rounding_norms),
         "correlations": (residual.correlations, correlations, 1e-12 * correlations),
         "norm": (residual.norm, norm, 1e-12 * norm),
