@@ -45,8 +45,10 @@ typedef struct {
     void (*balance)(int n, int q, double *theta, const double *Y, const double *w, double *work);
     /* intercept of the model without features */
     void (*null_intercept)(int n, int q, const double *Y, const double *w, double *intercept);
-    /* of each sample, the mean over tasks of the second derivatives of w_i f_i where the dual point is theta */
-    void (*curvatures)(int n, int q, const double *theta, const double *Y, const double *w, double *h);
+    /* H (n, q): second derivatives of w_i f_i, each task on its own, where the dual point is theta */
+    void (*curvatures)(int n, int q, const double *theta, const double *Y, const double *w, double *H);
+    /* bound on the second derivatives of each f_i where predictors differ by at most 1 from those of theta */
+    double (*curvature_near)(int n, int q, const double *theta, const double *Y, const double *w);
     /* size of the terms that cancel inside the loss */
     double (*cancelling)(int n, int q, const double *Z, const double *w);
 } go_loss;
@@ -152,7 +154,8 @@ GO_EXPORT void go_certify(const go_data *data, go_certificate *certificate, cons
 
 enum { GO_PROVED, GO_UNUSUAL, GO_SHORT, GO_STOPPED };
 
-/* Squared loss, dense data in double precision, weights of 1. Coefficients of centered columns are those of X. */
+/* Dense data in double precision, weights of 1, a loss that is a sum over tasks, with targets that it can use.
+ * Coefficients of centered columns are those of X. */
 typedef struct {
     go_data data;               /* without mean, scale and weights */
     go_certificate certificate; /* with lam, and the arrays of its results */
@@ -161,18 +164,24 @@ typedef struct {
     int capacity;               /* most rows of a working set */
     int (*interrupted)(void);
     /* results */
-    double *mean, *center;      /* d and q; NULL without an intercept */
-    double *targets;            /* (n, q), centered */
+    double *mean, *center;      /* d, and q: the intercept of centered columns; NULL without an intercept */
+    double *targets;            /* (n, q), centered; squared loss only */
     double *norms, *rounding_norms; /* d */
     int *row;                   /* (capacity) which rows are not zero */
     double *B;                  /* (capacity, q) */
     double *intercept;          /* q */
     int n_rows, steps;
     double passes, goal;
+    double rounding;            /* what rounding the intercept can add to the gap */
+    /* the same of losses that are not quadratic, for local bounds (Problem.local_bounds) */
+    double *spread;             /* (n, q): variances between dual point and residual */
+    double *squares;            /* (d, q): their products with the squares of the centered columns */
+    double *largest;            /* d: largest entries of the centered columns */
+    double distance;            /* from the dual point to the residual before it was balanced */
 } go_fit;
 
 /* How it ended; if `size` is too small, minus the bytes that are needed, and nothing is done. */
-GO_EXPORT ptrdiff_t go_fit_squared(go_fit *fit, const go_blas *blas, void *work, size_t size);
+GO_EXPORT ptrdiff_t go_fit_whole(go_fit *fit, const go_blas *blas, void *work, size_t size);
 
 /* ---- The norm (norm.c): twins of groupowl.norm.kernels, usable on their own ------------------------------------- */
 

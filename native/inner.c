@@ -267,7 +267,7 @@ int go_move_to(go_inner *p, const double *V)
 
 /* ---- All of it --------------------------------------------------------------------------------------------------- */
 
-/* The curvature of the loss along its gradient, taken for that of the mean task. */
+/* The curvature of the loss along its gradient, or more. */
 static double first_curvature(go_inner *p)
 {
     size_t size = (size_t)p->rows * p->q;
@@ -279,10 +279,8 @@ static double first_curvature(go_inner *p)
         go_predict(p, p->C, p->Z);
         if (!p->loss->quadratic)
             p->loss->curvatures(p->n, p->q, p->theta, p->Y, p->w, p->curvatures);
-        for (int i = 0; i < p->n; i++) {
-            const double *z = p->Z + (size_t)i * p->q;
-            along += (p->loss->quadratic ? 1.0 : p->curvatures[i]) * go_dot((size_t)p->q, z, z);
-        }
+        for (size_t i = 0; i < (size_t)p->n * p->q; i++)
+            along += (p->loss->quadratic ? 1.0 : p->curvatures[i]) * p->Z[i] * p->Z[i];
     }
     return square > 0.0 && along > 0.0 ? along / square : 1.0;
 }

@@ -152,15 +152,20 @@ static void logistic_null_intercept(int n, int q, const double *Y, const double 
     }
 }
 
-static void logistic_curvatures(int n, int q, const double *theta, const double *Y, const double *w, double *h)
+static void logistic_curvatures(int n, int q, const double *theta, const double *Y, const double *w, double *H)
 {
-    for (int i = 0; i < n; i++) {
-        h[i] = 0.0;
+    for (int i = 0; i < n; i++)
         for (int k = 0; k < q; k++) {
-            double p = clipped(Y[(size_t)i * q + k] - theta[(size_t)i * q + k] / w[i], 0.0, 1.0);
-            h[i] += w[i] * p * (1.0 - p) / q;
+            size_t at = (size_t)i * q + k;
+            double p = clipped(Y[at] - theta[at] / w[i], 0.0, 1.0);
+            H[at] = w[i] * p * (1.0 - p);
         }
-    }
+}
+
+static double logistic_curvature_near(int n, int q, const double *theta, const double *Y, const double *w)
+{
+    (void)n, (void)q, (void)theta, (void)Y, (void)w;
+    return 0.25;
 }
 
 /* Predictors carry their rounding into the loss. */
@@ -175,7 +180,8 @@ static double logistic_cancelling(int n, int q, const double *Z, const double *w
 
 static const go_loss logistic = {
     .evaluate = logistic_evaluate, .dual = logistic_dual, .balance = logistic_balance,
-    .null_intercept = logistic_null_intercept, .curvatures = logistic_curvatures, .cancelling = logistic_cancelling,
+    .null_intercept = logistic_null_intercept, .curvatures = logistic_curvatures,
+    .curvature_near = logistic_curvature_near, .cancelling = logistic_cancelling,
 };
 
 const go_loss *go_loss_logistic(void)
@@ -236,13 +242,23 @@ static void poisson_null_intercept(int n, int q, const double *Y, const double *
     }
 }
 
-static void poisson_curvatures(int n, int q, const double *theta, const double *Y, const double *w, double *h)
+static void poisson_curvatures(int n, int q, const double *theta, const double *Y, const double *w, double *H)
 {
-    for (int i = 0; i < n; i++) {
-        h[i] = 0.0;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < q; k++) {
+            size_t at = (size_t)i * q + k;
+            double p = clipped(Y[at] - theta[at] / w[i], 0.0, INFINITY);
+            H[at] = w[i] * p;
+        }
+}
+
+static double poisson_curvature_near(int n, int q, const double *theta, const double *Y, const double *w)
+{
+    double most = 0.0;
+    for (int i = 0; i < n; i++)
         for (int k = 0; k < q; k++)
-            h[i] += w[i] * clipped(Y[(size_t)i * q + k] - theta[(size_t)i * q + k] / w[i], 0.0, INFINITY) / q;
-    }
+            most = fmax(most, Y[(size_t)i * q + k] - theta[(size_t)i * q + k] / w[i]);
+    return exp(1.0) * most;
 }
 
 /* The mean multiplies the error of the predictor, and cancels with y z. */
@@ -259,7 +275,8 @@ static double poisson_cancelling(int n, int q, const double *Z, const double *w)
 
 static const go_loss poisson = {
     .evaluate = poisson_evaluate, .dual = poisson_dual, .balance = poisson_balance,
-    .null_intercept = poisson_null_intercept, .curvatures = poisson_curvatures, .cancelling = poisson_cancelling,
+    .null_intercept = poisson_null_intercept, .curvatures = poisson_curvatures,
+    .curvature_near = poisson_curvature_near, .cancelling = poisson_cancelling,
 };
 
 const go_loss *go_loss_poisson(void)
@@ -357,15 +374,20 @@ static void multinomial_null_intercept(int n, int q, const double *Y, const doub
         intercept[k] -= mean;
 }
 
-static void multinomial_curvatures(int n, int q, const double *theta, const double *Y, const double *w, double *h)
+static void multinomial_curvatures(int n, int q, const double *theta, const double *Y, const double *w, double *H)
 {
-    for (int i = 0; i < n; i++) {
-        h[i] = 0.0;
+    for (int i = 0; i < n; i++)
         for (int k = 0; k < q; k++) {
-            double p = clipped(Y[(size_t)i * q + k] - theta[(size_t)i * q + k] / w[i], 0.0, 1.0);
-            h[i] += w[i] * p * (1.0 - p) / q;
+            size_t at = (size_t)i * q + k;
+            double p = clipped(Y[at] - theta[at] / w[i], 0.0, 1.0);
+            H[at] = w[i] * p * (1.0 - p);
         }
-    }
+}
+
+static double multinomial_curvature_near(int n, int q, const double *theta, const double *Y, const double *w)
+{
+    (void)n, (void)q, (void)theta, (void)Y, (void)w;
+    return 0.5;
 }
 
 /* Differences of predictors carry their rounding. */
@@ -384,6 +406,7 @@ static double multinomial_cancelling(int n, int q, const double *Z, const double
 static const go_loss multinomial = {
     .evaluate = multinomial_evaluate, .dual = multinomial_dual, .balance = multinomial_balance,
     .null_intercept = multinomial_null_intercept, .curvatures = multinomial_curvatures,
+    .curvature_near = multinomial_curvature_near,
     .cancelling = multinomial_cancelling,
 };
 

@@ -87,7 +87,7 @@ static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, ch
         TAKE(s->samples, n * q);
     }
     if (!quadratic)
-        TAKE(p->curvatures, n);
+        TAKE(p->curvatures, n * q);
     if (!quadratic && data->intercept)
         TAKE(p->balanced, n * q);
     TAKE(s->converted, go_converted(data));

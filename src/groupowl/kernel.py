@@ -96,6 +96,8 @@ class _Fit(Structure):
         ("capacity", c_int), ("interrupted", c_void_p), ("mean", c_void_p), ("center", c_void_p),
         ("targets", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("row", c_void_p), ("B", c_void_p),
         ("intercept", c_void_p), ("n_rows", c_int), ("steps", c_int), ("passes", c_double), ("goal", c_double),
+        ("rounding", c_double), ("spread", c_void_p), ("squares", c_void_p), ("largest", c_void_p),
+        ("distance", c_double),
     ]  # fmt: skip
 
 
@@ -215,8 +217,8 @@ def _opened(path: str) -> Any:
     library.go_certificate_workspace.argtypes = [POINTER(_Data)]
     library.go_certify.restype = None
     library.go_certify.argtypes = [POINTER(_Data), POINTER(_Certificate), POINTER(_Blas), c_void_p]
-    library.go_fit_squared.restype = c_ssize_t
-    library.go_fit_squared.argtypes = [POINTER(_Fit), POINTER(_Blas), c_void_p, c_size_t]
+    library.go_fit_whole.restype = c_ssize_t
+    library.go_fit_whole.argtypes = [POINTER(_Fit), POINTER(_Blas), c_void_p, c_size_t]
     get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     get_name.restype, get_name.argtypes = c_char_p, [ctypes.py_object]
     get_pointer.restype, get_pointer.argtypes = c_void_p, [ctypes.py_object, c_char_p]
@@ -570,12 +572,12 @@ def certify(
 class Fit:
     """Coefficients that are proved optimal, to the tolerance asked for, and what proves it.
 
-    For squared loss with sample weights of 1. The certificate is :meth:`groupowl.problem.Problem.certify`, compiled.
+    For sample weights of 1. The certificate is :meth:`groupowl.problem.Problem.certify`, compiled.
     """
 
     B: FloatArray  # (d, q)
     intercept: FloatArray  # (q,)
-    theta: FloatArray  # (n, q), not scaled
+    theta: FloatArray  # (n, q), balanced, not scaled
     correlations: FloatArray  # (d,) of theta
     norms: FloatArray  # (d,) of the columns, centered where there is an intercept
     rounding_norms: FloatArray
@@ -584,48 +586,65 @@ class Fit:
     reach: float  # bound on the norms of targets and predictor
     primal: float
     dual: float
-    gap: float
+    gap: float  # of the coefficients before the intercept was rounded
+    rounding: float  # what that can add
     steps: int
     passes: float
+    # Of losses that are not quadratic:
+    distance: float  # from the dual point to the residual before it was balanced
+    balancing: float  # what balancing changed of it
+    squares: FloatArray  # (d, q): for local bounds, sums of h_ik x_ij^2, and
+    largest: FloatArray  # (d,) the largest entries of the centered columns
 
 
-def fit_squared(
-    X: FloatArray, Y: FloatArray, lam: FloatArray, *, fit_intercept: bool, tol: float, part: float, max_steps: int
+def whole_fit(
+    X: FloatArray,
+    Y: FloatArray,
+    lam: FloatArray,
+    *,
+    loss: str = "squared",
+    fit_intercept: bool,
+    tol: float,
+    part: float,
+    max_steps: int,
 ) -> Fit | None:
     """Fit dense data in double precision, or None where they are out of the ordinary or the proof falls short.
 
-    The kernel solves to the ``part`` of the gap that ``tol`` asks for, relative to the loss of the model without
-    features.
+    The loss must be a sum over tasks that has an entry in the kernel's table, with targets that it can use. The kernel
+    solves to the ``part`` of the gap that ``tol`` asks for, relative to the loss of the model without features.
     """
     library, fit = _library(), _Fit(tol=tol, part=part, max_steps=max_steps)
     kept = [_set_dense(fit.data, X), _float(Y), _float(lam)]  # contiguous, and alive while C reads them
     (n, d), q = X.shape, Y.shape[1]
     capacity = min(d, max(n, _FEW_ROWS))
     # Results first, then what is needed while it runs; addresses are taken once.
-    sizes = [n * q, d, d, d, q, d, q, n * q, d * q, d, capacity * q]
+    of_loss = 0 if loss == "squared" else 1
+    sizes = [n * q, d, d, d, q, of_loss * d * q, of_loss * d, d, q, n * q, d * q, d, capacity * q, of_loss * n * q]
     floats, rows = np.empty(sum(sizes)), np.empty(capacity, dtype=np.intc)
     ends = list(accumulate(sizes))
     at = _address(floats)
-    theta, correlations, norms, whole, intercept, mean, center, targets, products, excess, B = (
+    theta, correlations, norms, whole, intercept, squares, largest, mean, center, targets, products, excess, B, raw = (
         at + 8 * (end - size) for end, size in zip(ends, sizes, strict=True)
     )
     data, certificate = fit.data, fit.certificate
-    data.q, data.Y, data.n_units, data.loss = q, _address(kept[1]), d, library.losses["squared"]
+    data.q, data.Y, data.n_units, data.loss = q, _address(kept[1]), d, library.losses[loss]
     certificate.lam, certificate.theta, certificate.products = _address(kept[2]), theta, products
-    certificate.correlations, certificate.excess = correlations, excess
+    certificate.correlations, certificate.excess, certificate.raw = correlations, excess, raw
+    fit.spread, fit.squares, fit.largest = targets, squares, largest  # such losses have no targets of their own
     fit.capacity, fit.targets, fit.norms, fit.rounding_norms = capacity, targets, norms, whole
     fit.row, fit.B, fit.intercept = _address(rows), B, intercept
     if fit_intercept:
         fit.mean, fit.center = mean, center
     raised: list[BaseException] = []
-    end, _memory.kept = _called(library.go_fit_squared, fit, None, raised, fit, library.blas)
+    end, _memory.kept = _called(library.go_fit_whole, fit, None, raised, fit, library.blas)
     if raised:
         raise raised[0]
     if end != _PROVED:
         return None
     coefficients = np.zeros((d, q))
-    coefficients[rows[: fit.n_rows]] = floats[ends[9] : ends[9] + fit.n_rows * q].reshape(-1, q)
-    of_samples, correlation, norm, rounding_norm, constant = np.split(floats[: ends[4]].copy(), ends[:4])
+    coefficients[rows[: fit.n_rows]] = floats[ends[11] : ends[11] + fit.n_rows * q].reshape(-1, q)
+    results = np.split(floats[: ends[6]].copy(), ends[:6])
+    of_samples, correlation, norm, rounding_norm, constant, square, large = results
     return Fit(
         B=coefficients,
         intercept=constant if fit_intercept else np.zeros(q),
@@ -639,6 +658,11 @@ def fit_squared(
         primal=certificate.primal,
         dual=certificate.dual,
         gap=certificate.gap,
+        rounding=fit.rounding,
         steps=fit.steps,
         passes=fit.passes,
+        distance=fit.distance,
+        balancing=certificate.balancing,
+        squares=square.reshape(-1, q),
+        largest=large,
     )

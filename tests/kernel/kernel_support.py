@@ -77,7 +77,7 @@ def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """What certificates of squared loss are made of; ``theta`` and what belongs to it is not scaled yet."""
+    """What certificates are made of; ``theta`` and what belongs to it is not scaled yet."""
 
     theta: FloatArray  # (n, q)
     products: FloatArray  # (d, q): X^T theta
@@ -94,6 +94,10 @@ class Numbers:
     norm: float
     reach: float
     dual_error: float
+    cancelling: float
+    imbalance: float
+    balancing: float
+    raw: FloatArray | None = None  # theta before it was balanced
 
 
 class Certifier:
@@ -113,10 +117,12 @@ class Certifier:
         self.data, is_balanced = data, bool(data.struct.intercept)
         self.known = {"norms": norms, "rounding_norms": rounding_norms, "y_norm": y_norm, "is_balanced": is_balanced}
 
-    def certify(self, lam: FloatArray, B: FloatArray) -> Numbers:
-        """Certificate of coefficients of shape (d, q) at these weights."""
-        found = kernel.certify(self.data, np.atleast_2d(lam), _float(B)[None], **self.known)
-        return Numbers(found.theta[0], found.products[0], found.correlations[0], *found.numbers[0])
+    def certify(self, lam: FloatArray, B: FloatArray, constant: FloatArray | None = None) -> Numbers:
+        """Certificate of coefficients of shape (d, q), and of an intercept that is one, at these weights."""
+        constants = None if constant is None else constant[None]
+        found = kernel.certify(self.data, np.atleast_2d(lam), _float(B)[None], constants, **self.known)
+        raw = None if found.raw is None else found.raw[0]
+        return Numbers(found.theta[0], found.products[0], found.correlations[0], *found.numbers[0], raw)
 
     def certify_path(self, weights: FloatArray, alphas: FloatArray, proposal: Proposals) -> Numbers:
         """Certificates of all solves of a path that were run, each at its alpha times the weights."""

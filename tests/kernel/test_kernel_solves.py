@@ -220,6 +220,7 @@ def test_warm_start_of_units_and_intercept():
 
 Doubles = ctypes.POINTER(ctypes.c_double)
 Evaluate = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, ctypes.c_int, Doubles, Doubles, Doubles, Doubles)
+Curvatures = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int, Doubles, Doubles, Doubles, Doubles)
 Dual = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, ctypes.c_int, Doubles, ctypes.c_double, Doubles, Doubles)
 
 
@@ -227,8 +228,8 @@ class ToyLoss(ctypes.Structure):
     """Squared loss as a loss that is not known to be quadratic."""
 
     _fields_ = [
-        ("curvature", ctypes.c_double), ("quadratic", ctypes.c_int), ("evaluate", Evaluate), ("dual", Dual),
-        ("balance", ctypes.c_void_p), ("null_intercept", ctypes.c_void_p),
+        ("quadratic", ctypes.c_int), ("evaluate", Evaluate), ("dual", Dual), ("balance", ctypes.c_void_p),
+        ("null_intercept", ctypes.c_void_p), ("curvatures", Curvatures), ("cancelling", ctypes.c_void_p),
     ]  # fmt: skip
 
 
@@ -247,13 +248,19 @@ def toy_dual(n, q, theta, scale, Y, w):
     return float(np.sum(scale * theta * Y - 0.5 * (scale * theta) ** 2 / w[:, None]))
 
 
+@Curvatures
+def toy_curvatures(n, q, theta, Y, w, h):
+    np.ctypeslib.as_array(h, (n,))[:] = np.ctypeslib.as_array(w, (n,))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_loss_joins_by_an_entry(weighted):
-    X, Y = make_data(9)
+@pytest.mark.parametrize("q", [1, 3])
+def test_a_loss_joins_by_an_entry(weighted, q):
+    X, Y = make_data(9, q=q)
     w = np.random.default_rng(0).uniform(0.5, 2.0, len(Y)) if weighted else None
     lam = 0.2 * go.lam_max(X, Y, "oscar", sample_weight=w) * go.weights.oscar(X.shape[1])
     problem = build_problem(X, Y, lam, sample_weight=w)
-    loss = ToyLoss(1.0, 0, toy_evaluate, toy_dual, None, None)
+    loss = ToyLoss(0, toy_evaluate, toy_dual, None, None, toy_curvatures, None)
     data = kernel.KernelData(X, Y, ctypes.addressof(loss), sample_weight=w)
     proposal = propose(problem, data, lam)
     assert proposal.status[0] == 0

@@ -210,7 +210,7 @@ def test_estimators_fit_the_same_model_in_one_call(flat, weights, fit_intercept,
     with monkeypatch.context() as patch:
         patch.setattr(solvers.continuation.Continuation, "solve_all", None)  # which is the long way
         short = go.GroupOWLRegressor(**estimator.get_params()).fit(X, y)
-    monkeypatch.setattr(kernel, "fit_squared", lambda *args, **how: None)
+    monkeypatch.setattr(kernel, "whole_fit", lambda *args, **how: None)
     slow = estimator.fit(X, y)
     assert vars(short).keys() == vars(slow).keys()
     assert abs(short.solve_result_.primal - slow.solve_result_.primal) <= short.dual_gap_ + slow.dual_gap_
@@ -233,7 +233,7 @@ def test_a_signal_ends_a_whole_fit():
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012
         timer.start()
         for _ in range(1000):
-            kernel.fit_squared(X, Y, lam, fit_intercept=False, tol=1e-12, part=0.1, max_steps=100_000)
+            kernel.whole_fit(X, Y, lam, fit_intercept=False, tol=1e-12, part=0.1, max_steps=100_000)
 
 
 SCRIPT = """
@@ -247,8 +247,8 @@ X, Y = rng.standard_normal((40, 30)), rng.standard_normal((40, 3))
 lam = 0.3 * go.lam_max(X, Y, "oscar") * go.weights.oscar(30)
 assert go.kernel_info().name == "compiled", go.kernel_info()
 kind = ctypes.c_int.in_dll(ctypes.CDLL(kernel.kernel_info().path), "nonsense_kind")
-calls, fit = [], kernel.fit_squared
-kernel.fit_squared = lambda *args, **how: calls.append(fit(*args, **how)) or calls[-1]
+calls, fit = [], kernel.whole_fit
+kernel.whole_fit = lambda *args, **how: calls.append(fit(*args, **how)) or calls[-1]
 for fit_intercept in (False, True):
     arguments = {"fit_intercept": fit_intercept, "max_iter": 10**6}
     expected = go.solve(X, Y, lam, tol=1e-10, solver="apgd", screening="none", **arguments)

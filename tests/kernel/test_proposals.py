@@ -70,9 +70,9 @@ def test_a_path_of_a_faulty_kernel_costs_time_only(fault, monkeypatch):
 
 def test_the_compiled_kernel_is_what_solves(monkeypatch):
     """Otherwise the tests of this folder would say nothing about solves."""
-    calls, solve, fit = [], kernel.solve, kernel.fit_squared
+    calls, solve, fit = [], kernel.solve, kernel.whole_fit
     monkeypatch.setattr(kernel, "solve", lambda *args, **settings: calls.append(1) or solve(*args, **settings))
-    monkeypatch.setattr(kernel, "fit_squared", lambda *args, **settings: calls.append(2) or fit(*args, **settings))
+    monkeypatch.setattr(kernel, "whole_fit", lambda *args, **settings: calls.append(2) or fit(*args, **settings))
     case = make_case(0, n=30, d=20, q=2)
     lam = 0.3 * go.lam_max(case.X, case.Y, "oscar") * go.weights.oscar(20)
     assert go.solve(case.X, case.Y, lam).converged
@@ -88,7 +88,7 @@ def test_a_solve_in_the_kernel_can_be_interrupted(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(kernel, "solve", interrupted)
-    monkeypatch.setattr(kernel, "fit_squared", interrupted)
+    monkeypatch.setattr(kernel, "whole_fit", interrupted)
     case = make_case(0, n=30, d=20, q=2)
     for weight in (None, np.ones(30)):
         with pytest.raises(KeyboardInterrupt):
@@ -139,7 +139,7 @@ COMPILED = [
 def is_compiled(asked, monkeypatch):
     """Whether the compiled kernel has proposed anything for a solve with these arguments."""
     proposals = []
-    for name in ("solve", "fit_squared"):
+    for name in ("solve", "whole_fit"):
         own = getattr(kernel, name)
         monkeypatch.setattr(kernel, name, lambda *args, own=own, **given: _kept(proposals, own(*args, **given)))
     case = make_case(3, n=40, d=30, q=3)

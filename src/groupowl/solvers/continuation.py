@@ -449,7 +449,7 @@ class Continuation:
         goal = problem.goal(self.settings.tol)
         with np.errstate(all="ignore"):
             certificate = proposal.certified(problem)
-            if not certificate.gap <= goal or (certificate.gap > 0.0 and not B.any()):
+            if not certificate.gap <= goal or (certificate.gap > 0.0 and not B[: problem.n_rows].any()):
                 return None
             public = published(origin, B, certificate, dtype)
         if not public.gap(certificate) <= goal:
@@ -553,7 +553,7 @@ def _accepted(
         steps, passes, seconds = costs
         values = certificate.primal, certificate.dual, certificate.gap
         n_active = len(_candidates(problem, rule))  # as they are when the certificate is made
-        n_nonzero = int(problem.penalty.nonzero(B).sum())
+        n_nonzero = int(problem.penalty.nonzero(B[: problem.n_rows]).sum())
         return History.from_rows([HistoryRow(steps, seconds, passes, *values, n_active, n_nonzero)])
 
     return solve_result(
@@ -583,7 +583,7 @@ def _screened_at(problem: Problem, B: FloatArray, certificate: Certificate, rule
         return np.full(penalty.n_units, NEVER)
     screened_at = np.zeros(penalty.n_units, dtype=np.intp)
     screened_at[safe_rows(problem, certificate, _candidates(problem, rule), rule)] = NEVER
-    screened_at[penalty.nonzero(B)] = NEVER
+    screened_at[penalty.nonzero(B[: problem.n_rows])] = NEVER
     return screened_at
 
 
