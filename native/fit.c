@@ -161,22 +161,61 @@ static void set_spread(go_fit *fit, const double *ones, double *memory)
     fit->distance = sqrt(square);
 }
 
-static void set_squares(go_fit *fit)
+/* The same of contiguous rows: what sample i, of spread `h` (q), adds to all columns. */
+FOR_EACH_MACHINE
+static void add_row(int d, int q, const double *x, const double *mean, const double *h, double *squares,
+                    double *largest)
+{
+    for (int j = 0; j < d; j++) {
+        double size = fabs(x[j] - mean[j]);
+        largest[j] = size > largest[j] ? size : largest[j];
+    }
+    for (int j = 0; j < d && q == 1; j++)
+        squares[j] += (x[j] - mean[j]) * (x[j] - mean[j]) * h[0];
+    for (int j = 0; j < d && q > 1; j++)
+        for (int k = 0; k < q; k++)
+            squares[(size_t)j * q + k] += (x[j] - mean[j]) * (x[j] - mean[j]) * h[k];
+}
+
+/* And of a contiguous column, four samples at a time. */
+static void add_column(int n, int q, const double *x, double mean, const double *spread, double *squares,
+                       double *largest)
+{
+    double most[4] = {0.0};
+    int whole = n - n % 4;
+    for (int i = 0; i < whole; i += 4)
+        for (int a = 0; a < 4; a++) {
+            double size = fabs(x[i + a] - mean);
+            most[a] = size > most[a] ? size : most[a];
+        }
+    for (int i = whole; i < n; i++)
+        most[0] = fmax(most[0], fabs(x[i] - mean));
+    *largest = fmax(fmax(most[0], most[1]), fmax(most[2], most[3]));
+    for (int k = 0; k < q; k++) {
+        const double *h = spread + k;
+        double sums[4] = {0.0};
+        for (int i = 0; i < whole; i += 4)
+            for (int a = 0; a < 4; a++)
+                sums[a] += (x[i + a] - mean) * (x[i + a] - mean) * h[(size_t)(i + a) * q];
+        for (int i = whole; i < n; i++)
+            sums[0] += (x[i] - mean) * (x[i] - mean) * h[(size_t)i * q];
+        squares[k] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    }
+}
+
+/* zeros: d */
+static void set_squares(go_fit *fit, double *zeros)
 {
     const go_data *data = &fit->data;
     int n = data->n, d = data->d, q = data->q;
+    const double *X = data->X, *mean = fit->mean ? fit->mean : zeros;
+    memset(zeros, 0, (size_t)d * sizeof *zeros);
     memset(fit->squares, 0, (size_t)d * q * sizeof *fit->squares);
     memset(fit->largest, 0, (size_t)d * sizeof *fit->largest);
-    ptrdiff_t across = data->by_rows ? 1 : data->stride, down = data->by_rows ? data->stride : 1;
-    int lines = data->by_rows ? n : d, length = data->by_rows ? d : n;
-    for (int line = 0; line < lines; line++)
-        for (int at = 0; at < length; at++) {
-            int i = data->by_rows ? line : at, j = data->by_rows ? at : line;
-            double x = ((const double *)data->X)[i * down + j * across] - (fit->mean ? fit->mean[j] : 0.0);
-            fit->largest[j] = fabs(x) > fit->largest[j] ? fabs(x) : fit->largest[j];
-            for (int k = 0; k < q; k++)
-                fit->squares[(size_t)j * q + k] += x * x * fit->spread[(size_t)i * q + k];
-        }
+    for (int i = 0; i < n && data->by_rows; i++)
+        add_row(d, q, X + i * data->stride, mean, fit->spread + (size_t)i * q, fit->squares, fit->largest);
+    for (int j = 0; j < d && !data->by_rows; j++)
+        add_column(n, q, X + j * data->stride, mean[j], fit->spread, fit->squares + (size_t)j * q, fit->largest + j);
 }
 
 /* The public intercept, and what its rounding, and that of all it is made of, can add to the gap
@@ -214,7 +253,7 @@ static int set_intercept(go_fit *fit, const double *ones)
 static size_t memory_beside(const go_data *data)
 {
     size_t certificate = go_certificate_workspace(data), n = (size_t)data->n, d = (size_t)data->d, q = (size_t)data->q;
-    size_t own = (d + 2 * q + n * (2 * q + 1)) * sizeof(double);
+    size_t own = (d + 2 * q + n * (2 * q + 1)) * sizeof(double); /* more than any step needs at once */
     return certificate > own ? certificate : own;
 }
 
@@ -277,7 +316,7 @@ ptrdiff_t go_fit_whole(go_fit *fit, const go_blas *blas, void *work, size_t size
         return GO_SHORT;
     if (!quadratic) {
         set_spread(fit, ones, memory);
-        set_squares(fit);
+        set_squares(fit, memory);
     }
     return GO_PROVED;
 }

@@ -45,8 +45,6 @@ _SOURCES = _FOLDER.parents[1] / "native"
 _DENSE_F64, _DENSE_F32, _CSC_F64, _CSC_F32, _GRAM = range(5)
 
 
-#: Entries of the table of losses.
-_LOSSES = ("squared", "multinomial", "logistic", "poisson")
 _ROUTINES = ("dgemm", "dgemv", "dsyrk", "dpotrf", "dpotrs")
 
 
@@ -136,10 +134,11 @@ class KernelInfo:
     compiler: str = ""
     reason: str = ""
     path: str = ""
-    losses: tuple[str, ...] = ("squared",)
+    losses: tuple[str, ...] = ("squared", "logistic", "poisson", "multinomial")
     left_to_numpy: tuple[str, ...] = (
         "missing targets",
         "weights per target",
+        "offsets (but of squared loss)",
         "ridge",
         "signs",
         "unpenalized features (but on sufficient statistics)",
@@ -207,7 +206,7 @@ def _opened(path: str) -> Any:
 
     library: Any = ctypes.CDLL(path)
     library.go_stamp.restype = library.go_compiler.restype = c_char_p
-    for loss in _LOSSES:
+    for loss in KernelInfo.losses:
         getattr(library, f"go_loss_{loss}").restype = c_void_p
     library.go_workspace.restype = c_size_t
     library.go_workspace.argtypes = [POINTER(_Data), POINTER(_Task)]
@@ -226,7 +225,7 @@ def _opened(path: str) -> Any:
     library.blas = _Blas()
     for name in _ROUTINES:
         setattr(library.blas, name, get_pointer(capsules[name], get_name(capsules[name])))
-    library.losses = {loss: getattr(library, f"go_loss_{loss}")() for loss in _LOSSES}
+    library.losses = {loss: getattr(library, f"go_loss_{loss}")() for loss in KernelInfo.losses}
     return library
 
 
@@ -285,7 +284,7 @@ class KernelData:
         Not copied.
     Y : ndarray of shape (n, q)
     loss : str or int
-        "squared", "multinomial", or the address of a ``go_loss``.
+        One of :attr:`KernelInfo.losses`, or the address of a ``go_loss``.
     mean, scale : ndarray of shape (d,), default=None
         Column j of the problem is ``(x_j - mean_j) / scale_j``.
     sample_weight : ndarray of shape (n,), default=None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import c_double, c_int, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, c_double, c_int, c_void_p
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,6 +26,38 @@ def _library():
     library.go_owl_prox.argtypes = [c_int, c_void_p, c_void_p, c_double, c_void_p, c_void_p, c_void_p, c_void_p]
     library.go_kkt_units.argtypes = [c_int, c_void_p, c_void_p, c_void_p, c_void_p]
     return library
+
+
+Doubles = POINTER(c_double)
+Evaluate = CFUNCTYPE(c_double, c_int, c_int, Doubles, Doubles, Doubles, Doubles)
+Dual = CFUNCTYPE(c_double, c_int, c_int, Doubles, c_double, Doubles, Doubles)
+Balance = CFUNCTYPE(None, c_int, c_int, Doubles, Doubles, Doubles, Doubles)
+NullIntercept = CFUNCTYPE(None, c_int, c_int, Doubles, Doubles, Doubles)
+Curvatures = CFUNCTYPE(None, c_int, c_int, Doubles, Doubles, Doubles, Doubles)
+CurvatureNear = CFUNCTYPE(c_double, c_int, c_int, Doubles, Doubles, Doubles)
+Cancelling = CFUNCTYPE(c_double, c_int, c_int, Doubles, Doubles)
+
+
+class LossEntry(Structure):
+    """An entry of the table of losses, with its functions."""
+
+    _fields_ = [
+        ("quadratic", c_int), ("evaluate", Evaluate), ("dual", Dual), ("balance", Balance),
+        ("null_intercept", NullIntercept), ("curvatures", Curvatures), ("curvature_near", CurvatureNear),
+        ("cancelling", Cancelling),
+    ]  # fmt: skip
+
+
+def loss_entry(name):
+    """The entry of a loss."""
+    return LossEntry.from_address(_library().losses[name])
+
+
+def pointer(array):
+    """To the numbers of a contiguous array of doubles."""
+    assert array.flags.c_contiguous
+    assert array.dtype == np.float64
+    return array.ctypes.data_as(Doubles)
 
 
 def data_of_statistics(gram, products, y_square):

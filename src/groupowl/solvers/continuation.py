@@ -136,7 +136,7 @@ class Batch:
         """Coefficients as users get them, where the compiled twin has looked at them."""
         if not isinstance(self.looks, Looks):
             return None
-        return all_published(self.origin, self.stack, np.array(self.looks.primals))
+        return all_published(self.origin, self.stack, np.array(self.looks.primals), self.looks.found.numbers[:, -1])
 
 
 class Proposal(NamedTuple):
