@@ -83,7 +83,8 @@ class _Certificate(Structure):
     _fields_ = [
         ("lam", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("y_norm", c_double),
         ("product_error", c_double), ("scale_error", c_double), ("n_rows", c_int), ("row", c_void_p), ("B", c_void_p),
-        ("constant", c_void_p), ("theta", c_void_p), ("raw", c_void_p), ("products", c_void_p), ("correlations", c_void_p), ("excess", c_void_p),
+        ("constant", c_void_p), ("theta", c_void_p), ("raw", c_void_p), ("products", c_void_p),
+        ("correlations", c_void_p), ("excess", c_void_p),
         *((name, c_double) for name in CERTIFICATE_NUMBERS),
     ]  # fmt: skip
 

@@ -78,7 +78,7 @@ def random_problem(rng):
         counts = np.clip(rng.choice([0.1, 1.0, 3.0]) * Z, -30.0, 8.0)
         Y = 1.0 * rng.poisson(np.exp(counts)) if rng.random() < 0.8 else np.exp(counts)
     elif loss == "logistic":
-        Y = 1.0 * (Z > rng.choice([-3.0, 0.0, 1.0])) if rng.random() < 0.8 else rng.random(Z.shape)
+        Y = 1.0 * (rng.choice([-3.0, 0.0, 1.0]) < Z) if rng.random() < 0.8 else rng.random(Z.shape)
     else:
         Y = Z if loss == "squared" else np.eye(q)[Z.argmax(axis=1)]
     if loss == "squared" and rng.random() < 0.2:

@@ -102,7 +102,7 @@ def test_other_losses_agree_with_the_definition(loss, weighted, fit_intercept, k
     for seed in range(4):
         case = make_case(seed, n=20 + 10 * seed, d=12 + 30 * (seed % 2), q=2 + seed % 2, loss=loss, weighted=weighted)
         options = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": case.sample_weight}
-        (n, d), rng = case.X.shape, np.random.default_rng(seed)
+        d, rng = case.X.shape[1], np.random.default_rng(seed)
         lam = 0.2 * go.lam_max(case.X, case.Y, "oscar", **options) * go.weights.oscar(d)
         problem = build_problem(case.X, case.Y, lam, **options)
         given = {"C": case.X, "F": np.asfortranarray(case.X), "csc": sp.csc_matrix(case.X)}[kind]
@@ -121,9 +121,7 @@ def test_a_dual_point_that_cannot_be_balanced_proves_nothing(monkeypatch):
     case = make_case(0, n=20, d=6, q=1, loss="poisson")
     w = np.r_[1e30, np.full(19, 1e-30)]
     problem = build_problem(case.X, case.Y, np.ones(6), loss="poisson", fit_intercept=True, sample_weight=w)
-    data = kernel.KernelData(
-        case.X, case.Y, "poisson", mean=problem.design.mean, sample_weight=w, fit_intercept=True
-    )
+    data = kernel.KernelData(case.X, case.Y, "poisson", mean=problem.design.mean, sample_weight=w, fit_intercept=True)
     certifier = kernel_support.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
     rows = np.full((6, 1), 1e-3)
     found = certifier.certify(np.ones(6), rows, np.zeros(1))

@@ -222,6 +222,7 @@ def test_warm_start_of_units_and_intercept():
 
 # A loss from outside ----------------------------------------------------------------------------------------
 
+
 @Evaluate
 def toy_evaluate(n, q, Z, Y, w, theta):
     Z, Y, theta = (np.ctypeslib.as_array(array, (n, q)) for array in (Z, Y, theta))

@@ -56,9 +56,7 @@ def difference(found, X, Y, lam, fit_intercept, tol, loss):
     if not problem.loss.is_quadratic:
         raw = known.theta if known.raw is None else known.raw
         distance, balancing = np.linalg.norm(definition.theta - raw), np.linalg.norm(known.theta - raw)
-        squares = problem.design.squared_products(
-            problem.loss.spread(definition.theta, raw, *problem.samples.handles)
-        )
+        squares = problem.design.squared_products(problem.loss.spread(definition.theta, raw, *problem.samples.handles))
         pairs |= {
             "distance": (found.distance, distance, 4.0 * slack * size),
             "balancing": (found.balancing, balancing, 4.0 * slack * size),

@@ -530,11 +530,16 @@ def twin_looks(problem: Problem, data: kernel.KernelData, lams: FloatArray, stac
 
 
 def _with_intercepts(problem: Problem, found: kernel.Proposals) -> FloatArray:
-    """Coefficients of all solves that were run, intercepts included where they are coefficients."""
+    """Coefficients of all solves that were run, intercepts included where they are coefficients.
+
+    Where nothing is selected, they are those of the model without features to the last digit.
+    """
     stack, block = found.stack(), problem.unpenalized
     if not block.n_rows:
         return stack
-    rows = [block.with_intercept(block.null_rows(), intercept) for intercept in found.intercept[: found.n_run]]
+    null, selects = block.null_rows(), stack.any(axis=(1, 2))
+    intercepts = found.intercept[: found.n_run]
+    rows = [block.with_intercept(null, b) if any_row else null for b, any_row in zip(intercepts, selects, strict=True)]
     return np.concatenate([stack, np.stack(rows)], axis=1)
 
 

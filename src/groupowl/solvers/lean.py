@@ -107,9 +107,7 @@ def _result(
     )
 
 
-def _screened_at(
-    fit: kernel.Fit, loss: Loss, lam: FloatArray, settings: SolverSettings, weight: float
-) -> IndexArray:
+def _screened_at(fit: kernel.Fit, loss: Loss, lam: FloatArray, settings: SolverSettings, weight: float) -> IndexArray:
     """For each row 0 where the certificate proves that it is zero, and it is zero."""
     if settings.rule is None:
         return np.full(len(lam), NEVER)
