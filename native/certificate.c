@@ -1,7 +1,7 @@
-/* The certificate of coefficients for squared loss: a transcription of Problem.certify and what it calls
- * (groupowl/problem/problem.py), from B alone, with the same formulas and the same allowance for rounding, which
- * docs/mathematics/rounding.rst derives. That function is the definition; this one is compared with it in tests and
- * campaigns, and `verify` never uses it. */
+/* The certificate of coefficients: a transcription of Problem.certify and what it calls (groupowl/problem/problem.py),
+ * from B alone, with the same formulas and the same allowance for rounding, which docs/mathematics/rounding.rst derives.
+ * That function is the definition; this one is compared with it in tests and campaigns, and `verify` never uses it. That
+ * nothing is selected is left to the definition where the loss is not squared loss. */
 #include "groupowl.h"
 
 #include <float.h>
@@ -10,11 +10,13 @@
 
 /* Columns that are gathered at a time. */
 #define GATHERED 32
+/* Sums of the columns of a balanced dual point are rounding, relative to its norm and that of the targets. */
+#define BALANCED_RTOL 1e-11
 
 size_t go_certificate_workspace(const go_data *data)
 {
-    size_t doubles = (size_t)data->n * (GATHERED + 3 * (size_t)data->q) + (size_t)data->q + (size_t)data->n_units;
-    doubles += go_converted(data);
+    size_t doubles = (size_t)data->n * (GATHERED + 1 + 3 * (size_t)data->q) + 2 * (size_t)data->q;
+    doubles += (size_t)data->n_units + go_converted(data);
     return doubles * sizeof(double) + 2 * (size_t)data->n_units * sizeof(int);
 }
 
@@ -61,8 +63,8 @@ static void set_predictor(const go_data *data, const go_certificate *c, const go
     }
 }
 
-/* The loss, theta = w (Y - Z), and its sums over samples. */
-static void set_residual(const go_data *data, go_certificate *c, const go_sum *Z, double *sums)
+/* For squared loss: its value, theta = w (Y - Z), and its sums over samples. */
+static void set_squared_residual(const go_data *data, go_certificate *c, const go_sum *Z, double *sums)
 {
     int n = data->n, q = data->q;
     go_sum loss = {0.0, 0.0}, product = {0.0, 0.0}, square = {0.0, 0.0};
@@ -92,6 +94,81 @@ static void set_residual(const go_data *data, go_certificate *c, const go_sum *Z
     c->product = go_total(&product);
     c->square = go_total(&square);
     c->norm = sqrt(c->square);
+    c->cancelling = c->imbalance = c->balancing = 0.0;
+}
+
+/* What balancing left of the sums of theta, and how much it changed; infinity where it failed, so that nothing is
+ * proved. The norm of theta is known. */
+static void set_balance(const go_data *data, go_certificate *c, const double *w, double root_of_weights)
+{
+    int n = data->n, q = data->q;
+    go_sum moved = {0.0, 0.0};
+    double left = 0.0;
+    for (int i = 0; i < n; i++) {
+        double of_sample = 0.0;
+        for (int k = 0; k < q; k++) {
+            double move = c->theta[(size_t)i * q + k] - c->raw[(size_t)i * q + k];
+            of_sample += move * move;
+        }
+        go_add(&moved, of_sample / w[i]);
+    }
+    for (int k = 0; k < q; k++) {
+        go_sum of_column = {0.0, 0.0};
+        for (int i = 0; i < n; i++)
+            go_add(&of_column, c->theta[(size_t)i * q + k]);
+        left += go_total(&of_column) * go_total(&of_column);
+    }
+    left = sqrt(left) / root_of_weights;
+    c->balancing = sqrt(go_total(&moved));
+    c->imbalance = left <= BALANCED_RTOL * (c->norm + c->y_norm) ? left : INFINITY;
+}
+
+/* For other losses: value, dual point, balanced where there is an intercept, and its sums. Z: memory; sums: 2 q */
+static void set_residual(const go_data *data, go_certificate *c, const go_sum *of_columns, const double *w, double *Z,
+                         double *sums)
+{
+    int n = data->n, q = data->q;
+    go_sum square = {0.0, 0.0}, weights = {0.0, 0.0};
+    for (int i = 0; i < n; i++) {
+        go_add(&weights, w[i]);
+        for (int k = 0; k < q; k++)
+            Z[(size_t)i * q + k] = go_total(of_columns + (size_t)i * q + k) + (c->constant ? c->constant[k] : 0.0);
+    }
+    c->loss = data->loss->evaluate(n, q, Z, data->Y, w, c->theta);
+    c->cancelling = data->loss->cancelling(n, q, Z, w);
+    if (c->constant) {
+        memcpy(c->raw, c->theta, (size_t)n * q * sizeof *c->raw);
+        data->loss->balance(n, q, c->theta, data->Y, w, sums);
+    }
+    for (int i = 0; i < n; i++)
+        go_add(&square, go_dot((size_t)q, c->theta + (size_t)i * q, c->theta + (size_t)i * q) / w[i]);
+    c->product = 0.0;
+    c->square = go_total(&square);
+    c->norm = sqrt(c->square);
+    c->imbalance = c->balancing = 0.0;
+    if (!c->constant)
+        return;
+    double root = sqrt(go_total(&weights));
+    c->reach += root * sqrt(go_dot((size_t)q, c->constant, c->constant));
+    set_balance(data, c, w, root);
+}
+
+/* The factor with which the residual is feasible and has a large dual value: the best one of squared loss; of other
+ * losses the one closest to 1, between which and 0 all points are in the domain. */
+static double feasible_scale(const go_data *data, const go_certificate *c)
+{
+    double limit = c->gauge > 0.0 ? 1.0 / c->gauge : INFINITY;
+    if (!data->loss->quadratic || !(c->square > 0.0))
+        return data->loss->quadratic || limit > 1.0 ? 1.0 : limit;
+    double best = c->product / c->square;
+    return best > limit ? limit : best < -limit ? -limit : best;
+}
+
+/* The weights of the samples, as an array. */
+static void set_weights(const go_data *data, double *w)
+{
+    for (int i = 0; i < data->n; i++)
+        w[i] = data->weight ? data->weight[i] : 1.0;
 }
 
 void go_certify(const go_data *data, go_certificate *c, const go_blas *blas, void *work)
@@ -99,17 +176,22 @@ void go_certify(const go_data *data, go_certificate *c, const go_blas *blas, voi
     int d = data->d, q = data->q, n_units = data->n_units;
     go_sum *Z = work;
     double *gathered = (double *)(Z + (size_t)data->n * q);
-    double *sums = gathered + (size_t)data->n * (GATHERED + (size_t)q), *padded = sums + q;
-    double *converted = padded + n_units;
+    double *predictor = gathered + (size_t)data->n * GATHERED, *w = predictor + (size_t)data->n * q;
+    double *sums = w + data->n, *padded = sums + 2 * (size_t)q, *converted = padded + n_units;
     int *order = (int *)(converted + go_converted(data));
     set_predictor(data, c, blas, gathered, Z);
-    set_residual(data, c, Z, sums);
+    c->reach = c->y_norm;
+    if (data->loss->quadratic) {
+        set_squared_residual(data, c, Z, sums);
+    } else {
+        set_weights(data, w);
+        set_residual(data, c, Z, w, predictor, sums);
+    }
     go_correlate_all(data, blas, c->theta, sums, converted, c->products);
     go_unit_norms(n_units, data->unit_start, q, c->products, c->correlations);
 
     /* reach: bound on the norms of targets and predictor; J(B), by the norms of all units */
     double *norms = padded;
-    c->reach = c->y_norm;
     memset(norms, 0, (size_t)n_units * sizeof *norms);
     for (int r = 0; r < c->n_rows; r++) {
         double square = go_dot((size_t)q, c->B + (size_t)r * q, c->B + (size_t)r * q);
@@ -131,21 +213,21 @@ void go_certify(const go_data *data, go_certificate *c, const go_blas *blas, voi
     for (int u = 0; u < n_units; u++)
         padded[u] = c->correlations[u] + slack * length_of(data, u, c->excess);
     c->gauge = go_owl_gauge(n_units, padded, c->lam, order);
-    double limit = c->gauge > 0.0 ? 1.0 / c->gauge : INFINITY;
-    c->scale = 1.0;
-    if (c->square > 0.0) {
-        double best = c->product / c->square;
-        c->scale = best > limit ? limit : best < -limit ? -limit : best;
-    }
-    if (c->gauge <= 1.0 && c->n_rows == 0) { /* the null model is optimal, and there is no difference to round */
+    c->scale = feasible_scale(data, c);
+    if (data->loss->quadratic && c->gauge <= 1.0 && c->n_rows == 0) { /* optimal, and there is nothing to round */
         c->dual = c->primal;
         c->gap = c->rounding = c->dual_error = 0.0;
         return;
     }
-    c->dual = c->scale * c->product - 0.5 * c->scale * c->scale * c->square;
     double size = fabs(c->scale), slope = size * c->norm + c->norm, square = c->reach * c->reach;
     c->dual_error = c->product_error * (size + 0.5 * size * size) * square;
+    if (data->loss->quadratic)
+        c->dual = c->scale * c->product - 0.5 * c->scale * c->scale * c->square;
+    else
+        c->dual = data->loss->dual(data->n, q, c->theta, c->scale, data->Y, w);
+    if (c->imbalance > 0.0 && c->scale != 0.0)
+        c->dual_error += size * c->imbalance * c->reach;
     c->rounding = c->dual_error + (64.0 * DBL_EPSILON + c->scale_error) * (fabs(c->primal) + fabs(c->dual));
-    c->rounding += 0.5 * c->product_error * square + 8.0 * DBL_EPSILON * slope * c->reach;
+    c->rounding += 0.5 * c->product_error * square + 8.0 * DBL_EPSILON * (slope * c->reach + c->cancelling);
     c->gap = (c->primal > c->dual ? c->primal - c->dual : 0.0) + c->rounding;
 }

@@ -36,8 +36,7 @@ typedef struct {
 
 /* A loss F(Z) = sum_i w_i f_i(Z_i); see losses.c. */
 typedef struct {
-    double curvature; /* bound on the second derivatives of f_i */
-    int quadratic;    /* F(Z) = 1/2 ||Y - Z||^2 with weights 1: Gram matrices serve */
+    int quadratic; /* F(Z) = 1/2 ||Y - Z||^2 with weights 1: Gram matrices serve, and nothing below `dual` is needed */
     /* F(Z), and theta = -grad F(Z) */
     double (*evaluate)(int n, int q, const double *Z, const double *Y, const double *w, double *theta);
     /* D(scale * theta) = -F*(-scale * theta), minus infinity outside of its domain */
@@ -46,6 +45,12 @@ typedef struct {
     void (*balance)(int n, int q, double *theta, const double *Y, const double *w, double *work);
     /* intercept of the model without features */
     void (*null_intercept)(int n, int q, const double *Y, const double *w, double *intercept);
+    /* H (n, q): second derivatives of w_i f_i, each task on its own, where the dual point is theta */
+    void (*curvatures)(int n, int q, const double *theta, const double *Y, const double *w, double *H);
+    /* bound on the second derivatives of each f_i where predictors differ by at most 1 from those of theta */
+    double (*curvature_near)(int n, int q, const double *theta, const double *Y, const double *w);
+    /* size of the terms that cancel inside the loss */
+    double (*cancelling)(int n, int q, const double *Z, const double *w);
 } go_loss;
 
 enum { GO_DENSE_F64, GO_DENSE_F32, GO_CSC_F64, GO_CSC_F32, GO_GRAM };
@@ -106,6 +111,8 @@ GO_EXPORT const char *go_stamp(void);
 GO_EXPORT const char *go_compiler(void);
 GO_EXPORT const go_loss *go_loss_squared(void);
 GO_EXPORT const go_loss *go_loss_multinomial(void);
+GO_EXPORT const go_loss *go_loss_logistic(void);
+GO_EXPORT const go_loss *go_loss_poisson(void);
 /* Bytes of memory that a task needs. */
 GO_EXPORT size_t go_workspace(const go_data *data, const go_task *task);
 /* The number of solves that were run; if `size` is too small, minus the bytes that are needed, and nothing is done. */
@@ -113,7 +120,7 @@ GO_EXPORT ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_
 
 /* ---- Certificates (certificate.c) -------------------------------------------------------------------------------- */
 
-/* Squared loss of dense or sparse data; Y is centered already where there is an intercept. */
+/* Dense or sparse data; Y of squared loss is centered already where there is an intercept. */
 typedef struct {
     const double *lam;             /* n_units */
     const double *norms;           /* d: norms of the columns */
@@ -124,16 +131,20 @@ typedef struct {
     int n_rows;                    /* non-zero rows of B */
     const int *row;
     const double *B;
+    const double *constant;        /* q: the intercept where it is a coefficient, or NULL */
     /* results */
-    double *theta;                 /* (n, q), not scaled */
+    double *theta;                 /* (n, q), balanced, not scaled */
+    double *raw;                   /* the same before it was balanced, where the intercept is a coefficient */
     double *products;              /* (d, q): X^T theta */
     double *correlations;          /* n_units: their norms */
     double *excess;                /* d: memory */
     double loss, primal, dual, gap, rounding;
     double gauge, scale;           /* scale * theta is feasible */
-    double product, square, norm;  /* <theta, Y>, sum of theta^2 / w, its root */
+    double product, square, norm;  /* <theta, Y> for squared loss, sum of theta^2 / w, its root */
     double reach;
     double dual_error;             /* the part of the rounding that is an error of the dual value */
+    double cancelling;             /* size of the terms that cancel inside the loss */
+    double imbalance, balancing;   /* what balancing left, and what it changed */
 } go_certificate;
 
 GO_EXPORT size_t go_certificate_workspace(const go_data *data);
@@ -143,7 +154,8 @@ GO_EXPORT void go_certify(const go_data *data, go_certificate *certificate, cons
 
 enum { GO_PROVED, GO_UNUSUAL, GO_SHORT, GO_STOPPED };
 
-/* Squared loss, dense data in double precision, weights of 1. Coefficients of centered columns are those of X. */
+/* Dense data in double precision, weights of 1, a loss that is a sum over tasks, with targets that it can use.
+ * Coefficients of centered columns are those of X. */
 typedef struct {
     go_data data;               /* without mean, scale and weights */
     go_certificate certificate; /* with lam, and the arrays of its results */
@@ -152,18 +164,24 @@ typedef struct {
     int capacity;               /* most rows of a working set */
     int (*interrupted)(void);
     /* results */
-    double *mean, *center;      /* d and q; NULL without an intercept */
-    double *targets;            /* (n, q), centered */
+    double *mean, *center;      /* d, and q: the intercept of centered columns; NULL without an intercept */
+    double *targets;            /* (n, q), centered; squared loss only */
     double *norms, *rounding_norms; /* d */
     int *row;                   /* (capacity) which rows are not zero */
     double *B;                  /* (capacity, q) */
     double *intercept;          /* q */
     int n_rows, steps;
     double passes, goal;
+    double rounding;            /* what rounding the intercept can add to the gap */
+    /* the same of losses that are not quadratic, for local bounds (Problem.local_bounds) */
+    double *spread;             /* (n, q): variances between dual point and residual */
+    double *squares;            /* (d, q): their products with the squares of the centered columns */
+    double *largest;            /* d: largest entries of the centered columns */
+    double distance;            /* from the dual point to the residual before it was balanced */
 } go_fit;
 
 /* How it ended; if `size` is too small, minus the bytes that are needed, and nothing is done. */
-GO_EXPORT ptrdiff_t go_fit_squared(go_fit *fit, const go_blas *blas, void *work, size_t size);
+GO_EXPORT ptrdiff_t go_fit_whole(go_fit *fit, const go_blas *blas, void *work, size_t size);
 
 /* ---- The norm (norm.c): twins of groupowl.norm.kernels, usable on their own ------------------------------------- */
 

@@ -250,8 +250,11 @@ int go_move_to(go_inner *p, const double *V)
     for (size_t i = 0; i < size; i++)
         p->move[i] = V[i] - p->B[i];
     double value = value_after(p, V, p->move), penalty = penalty_of(p, V);
-    if (!(value + penalty < p->value + p->penalty))
+    if (!(value + penalty < p->value + p->penalty)) {
+        if (!p->loss->quadratic) /* theta is that of V */
+            go_evaluate(p, p->B, p->theta);
         return 0;
+    }
     change_after(p);
     memmove(p->B, V, size * sizeof *p->B);
     for (size_t i = 0; i < size; i++)
@@ -264,7 +267,7 @@ int go_move_to(go_inner *p, const double *V)
 
 /* ---- All of it --------------------------------------------------------------------------------------------------- */
 
-/* The curvature of the loss along its gradient, or a bound of it. */
+/* The curvature of the loss along its gradient, or more. */
 static double first_curvature(go_inner *p)
 {
     size_t size = (size_t)p->rows * p->q;
@@ -274,10 +277,10 @@ static double first_curvature(go_inner *p)
         along = go_dot(size, p->C, p->image);
     } else {
         go_predict(p, p->C, p->Z);
-        for (int i = 0; i < p->n; i++) {
-            const double *z = p->Z + (size_t)i * p->q;
-            along += (p->loss->quadratic ? 1.0 : p->loss->curvature * p->w[i]) * go_dot((size_t)p->q, z, z);
-        }
+        if (!p->loss->quadratic)
+            p->loss->curvatures(p->n, p->q, p->theta, p->Y, p->w, p->curvatures);
+        for (size_t i = 0; i < (size_t)p->n * p->q; i++)
+            along += (p->loss->quadratic ? 1.0 : p->curvatures[i]) * p->Z[i] * p->Z[i];
     }
     return square > 0.0 && along > 0.0 ? along / square : 1.0;
 }
@@ -287,8 +290,9 @@ static int note_signs(const go_inner *p, signed char *signs, int *count)
 {
     int changes = 0;
     *count = 0;
+    const double *B = p->B + p->fixed;
     for (int j = 0; j < p->units; j++) {
-        signed char sign = (signed char)((p->B[j] > 0.0) - (p->B[j] < 0.0));
+        signed char sign = (signed char)((B[j] > 0.0) - (B[j] < 0.0));
         changes += sign != signs[j];
         *count += sign != 0;
         signs[j] = sign;
@@ -332,10 +336,10 @@ int go_minimize(go_inner *p, go_goal goal, double *guess)
         go_move_to(p, guess);
     if (!(p->lipschitz > 0.0))
         p->lipschitz = first_curvature(p);
-    int rows_are_units = !p->start && p->loss->quadratic, warm = p->penalty > 0.0, found = GO_ON;
-    if (rows_are_units && p->q == 1 && p->newton_size > 0)
+    int warm = p->penalty > 0.0, found = GO_ON;
+    if (!p->start && p->q == 1 && p->newton_size > 0)
         return minimize_one_task(p, warm);
-    if (rows_are_units && p->q > 1 && p->G && go_has_equal_weights(p)) {
+    if (!p->start && p->q > 1 && p->G && go_has_equal_weights(p)) {
         while (found == GO_ON) {
             if (warm) /* from far away gradient steps are as good, and their products faster */
                 found = go_coordinate_cycles(p);

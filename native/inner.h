@@ -52,8 +52,9 @@ typedef struct {
     double *norms, *shrunk, *blocks;       /* units */
     int *order, *work, *pattern;           /* units, 3 x units, units */
     double *past_B, *past_C;               /* GO_ANDERSON + 1 times rows x q */
+    double *curvatures;                    /* n x q, of losses that are not quadratic */
     double *cluster_sums;                  /* n x newton_size */
-    double *system;                        /* 2 newton_size^2 + 4 newton_size */
+    double *system;                        /* 2 newton_size^2 + 5 newton_size */
 } go_inner;
 
 /* Minimize from B to the goal; `guess` (rows x q, or NULL) is the start where it is better. How it ended. */

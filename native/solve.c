@@ -46,11 +46,11 @@ static void *take(char *base, size_t *at, size_t size)
 static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, char *base)
 {
     go_inner *p = &s->p;
-    size_t n = (size_t)go_most(data->n, 2), d = (size_t)data->d, q = (size_t)data->q;
+    size_t n = (size_t)go_most(data->n, 2), m = (size_t)task->gram_capacity, d = (size_t)data->d, q = (size_t)data->q;
     size_t units = (size_t)data->n_units, at = 0;
     int quadratic = data->loss->quadratic, gram = data->kind == GO_GRAM;
-    size_t rows = (size_t)task->capacity + 1, gram_rows = quadratic ? (size_t)task->gram_capacity : 0;
-    size_t system = quadratic && q == 1 && !data->unit_start ? (rows < gram_rows ? rows : gram_rows) : 0;
+    size_t rows = (size_t)task->capacity + 1, gram_rows = quadratic ? m : 0;
+    size_t system = q == 1 && !data->unit_start ? (rows < m ? rows : m) : 0;
     s->newton_size = (int)system;
     TAKE(s->lam, units);
     TAKE(s->norms, units);
@@ -86,12 +86,14 @@ static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, ch
         TAKE(s->row_scale, n);
         TAKE(s->samples, n * q);
     }
+    if (!quadratic)
+        TAKE(p->curvatures, n * q);
     if (!quadratic && data->intercept)
         TAKE(p->balanced, n * q);
     TAKE(s->converted, go_converted(data));
     TAKE(p->past_B, (GO_ANDERSON + 1) * (quadratic ? (gram_rows < rows ? gram_rows : rows) * q : 1) + rows);
     TAKE(p->past_C, (GO_ANDERSON + 1) * (quadratic ? (gram_rows < rows ? gram_rows : rows) * q : 1));
-    TAKE(p->system, 2 * system * system + 4 * system);
+    TAKE(p->system, 2 * system * system + 5 * system);
     TAKE(p->cluster_sums, n * system);
     TAKE(s->gram, gram_rows * gram_rows);
     TAKE(p->A, (size_t)data->n * rows);

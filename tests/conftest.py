@@ -18,7 +18,7 @@ def numpy_kernel(monkeypatch):
 @pytest.fixture(autouse=True)
 def proved_twice(monkeypatch):
     """Whatever the compiled certificate proves in any test is compared with the definition."""
-    monkeypatch.setattr(kernel, "fit_squared", twin_support.compared_fit)
+    monkeypatch.setattr(kernel, "whole_fit", twin_support.compared_fit)
     monkeypatch.setattr(continuation, "twin_looks", twin_support.compared_looks)
 
 

@@ -120,7 +120,7 @@ def test_the_picture_of_a_call_is_true(monkeypatch):
     data = go.datasets.make_correlated_groups(60, 200, 3, random_state=0)
     if kernel.is_available():
         calls = followed(lambda: go.GroupOWLRegressor(alpha=0.3).fit(data.X, data.Y))
-        assert "solvers.lean.lean_solve" in calls["kernel.fit_squared"]  # the shortcut
+        assert "solvers.lean.lean_solve" in calls["kernel.whole_fit"]  # the shortcut
         calls = followed(lambda: go.GroupOWLRegressor().fit(data.X, data.Y))
         assert "solvers.continuation.Continuation.solve" in calls["kernel.solve"]
     monkeypatch.setattr(kernel, "is_available", lambda: False)

@@ -72,9 +72,10 @@ class _Task(Structure):
     ]  # fmt: skip
 
 
-#: Numbers of a certificate of squared loss, in the order of ``native/groupowl.h``; those of theta before it is scaled.
+#: Numbers of a certificate, in the order of ``native/groupowl.h``; those of theta before it is scaled.
 CERTIFICATE_NUMBERS = (
     "loss", "primal", "dual", "gap", "rounding", "gauge", "scale", "product", "square", "norm", "reach", "dual_error",
+    "cancelling", "imbalance", "balancing",
 )  # fmt: skip
 
 
@@ -82,7 +83,8 @@ class _Certificate(Structure):
     _fields_ = [
         ("lam", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("y_norm", c_double),
         ("product_error", c_double), ("scale_error", c_double), ("n_rows", c_int), ("row", c_void_p), ("B", c_void_p),
-        ("theta", c_void_p), ("products", c_void_p), ("correlations", c_void_p), ("excess", c_void_p),
+        ("constant", c_void_p), ("theta", c_void_p), ("raw", c_void_p), ("products", c_void_p),
+        ("correlations", c_void_p), ("excess", c_void_p),
         *((name, c_double) for name in CERTIFICATE_NUMBERS),
     ]  # fmt: skip
 
@@ -93,6 +95,8 @@ class _Fit(Structure):
         ("capacity", c_int), ("interrupted", c_void_p), ("mean", c_void_p), ("center", c_void_p),
         ("targets", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("row", c_void_p), ("B", c_void_p),
         ("intercept", c_void_p), ("n_rows", c_int), ("steps", c_int), ("passes", c_double), ("goal", c_double),
+        ("rounding", c_double), ("spread", c_void_p), ("squares", c_void_p), ("largest", c_void_p),
+        ("distance", c_double),
     ]  # fmt: skip
 
 
@@ -131,10 +135,11 @@ class KernelInfo:
     compiler: str = ""
     reason: str = ""
     path: str = ""
-    losses: tuple[str, ...] = ("squared",)
+    losses: tuple[str, ...] = ("squared", "logistic", "poisson", "multinomial")
     left_to_numpy: tuple[str, ...] = (
         "missing targets",
         "weights per target",
+        "offsets (but of squared loss)",
         "ridge",
         "signs",
         "unpenalized features (but on sufficient statistics)",
@@ -202,7 +207,8 @@ def _opened(path: str) -> Any:
 
     library: Any = ctypes.CDLL(path)
     library.go_stamp.restype = library.go_compiler.restype = c_char_p
-    library.go_loss_squared.restype = library.go_loss_multinomial.restype = c_void_p
+    for loss in KernelInfo.losses:
+        getattr(library, f"go_loss_{loss}").restype = c_void_p
     library.go_workspace.restype = c_size_t
     library.go_workspace.argtypes = [POINTER(_Data), POINTER(_Task)]
     library.go_solve.restype = c_ssize_t
@@ -211,8 +217,8 @@ def _opened(path: str) -> Any:
     library.go_certificate_workspace.argtypes = [POINTER(_Data)]
     library.go_certify.restype = None
     library.go_certify.argtypes = [POINTER(_Data), POINTER(_Certificate), POINTER(_Blas), c_void_p]
-    library.go_fit_squared.restype = c_ssize_t
-    library.go_fit_squared.argtypes = [POINTER(_Fit), POINTER(_Blas), c_void_p, c_size_t]
+    library.go_fit_whole.restype = c_ssize_t
+    library.go_fit_whole.argtypes = [POINTER(_Fit), POINTER(_Blas), c_void_p, c_size_t]
     get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     get_name.restype, get_name.argtypes = c_char_p, [ctypes.py_object]
     get_pointer.restype, get_pointer.argtypes = c_void_p, [ctypes.py_object, c_char_p]
@@ -220,7 +226,7 @@ def _opened(path: str) -> Any:
     library.blas = _Blas()
     for name in _ROUTINES:
         setattr(library.blas, name, get_pointer(capsules[name], get_name(capsules[name])))
-    library.losses = {"squared": library.go_loss_squared(), "multinomial": library.go_loss_multinomial()}
+    library.losses = {loss: getattr(library, f"go_loss_{loss}")() for loss in KernelInfo.losses}
     return library
 
 
@@ -279,7 +285,7 @@ class KernelData:
         Not copied.
     Y : ndarray of shape (n, q)
     loss : str or int
-        "squared", "multinomial", or the address of a ``go_loss``.
+        One of :attr:`KernelInfo.losses`, or the address of a ``go_loss``.
     mean, scale : ndarray of shape (d,), default=None
         Column j of the problem is ``(x_j - mean_j) / scale_j``.
     sample_weight : ndarray of shape (n,), default=None
@@ -495,12 +501,13 @@ def _answers(function: Callable[[], bool] | None, raised: list[BaseException]) -
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """What certificates of several solves of squared loss are made of, from their coefficients alone.
+    """What certificates of several solves are made of, from their coefficients alone.
 
     ``theta`` and what belongs to it is not scaled yet.
     """
 
     theta: FloatArray  # (n_run, n, q)
+    raw: FloatArray | None  # the same before it was balanced, where intercepts are coefficients
     products: FloatArray  # (n_run, d, q): X^T theta
     correlations: FloatArray  # (n_run, n_units): norms of their units, or bounds on them
     numbers: FloatArray  # (n_run, len(CERTIFICATE_NUMBERS))
@@ -511,6 +518,7 @@ def certify(
     data: KernelData,
     lams: FloatArray,
     stack: FloatArray,
+    constants: FloatArray | None = None,
     *,
     norms: FloatArray,
     rounding_norms: FloatArray,
@@ -521,13 +529,16 @@ def certify(
 ) -> Certified:
     """The twin of :meth:`groupowl.problem.Problem.certify` for each of several coefficients and rows of weights.
 
-    ``stack`` has shape (n_run, d, q). All else is of the problem; ``is_balanced`` where its dual points sum to zero.
+    ``stack`` has shape (n_run, d, q), ``constants``, where intercepts are coefficients, (n_run, q). All else is of the
+    problem; ``is_balanced`` where its dual points sum to zero.
     """
     library, struct, n_run = _library(), _Data.from_buffer_copy(data.struct), len(lams)
     struct.intercept = is_balanced
     n, d, q, n_units = struct.n, struct.d, struct.q, struct.n_units
     lams, norms, rounding_norms = map(_float, (lams, norms, rounding_norms))
     theta, products, excess = np.empty((n_run, n, q)), np.empty((n_run, d, q)), np.empty(d)
+    raw = None if constants is None else np.empty_like(theta)
+    constants = None if constants is None else _float(constants)
     correlations, numbers = np.empty((n_run, n_units)), np.empty((n_run, len(CERTIFICATE_NUMBERS)))
     memory = np.empty(library.go_certificate_workspace(struct), dtype=np.uint8)
     c = _Certificate(
@@ -541,14 +552,17 @@ def certify(
     first, row, values = np.searchsorted(solve, np.arange(n_run + 1)).tolist(), row.astype(np.intc), stack[solve, row]
     at, at_lam, at_row, at_B = map(_address, (memory, lams, row, values))
     at_theta, at_products, at_correlations = map(_address, (theta, products, correlations))
+    at_raw, at_constants = _address(raw), _address(constants)
     for k in range(n_run):
         c.lam, c.n_rows = at_lam + 8 * k * n_units, first[k + 1] - first[k]
         c.row, c.B = at_row + 4 * first[k], at_B + 8 * q * first[k]
         c.theta, c.products = at_theta + 8 * k * n * q, at_products + 8 * k * d * q
         c.correlations = at_correlations + 8 * k * n_units
+        if raw is not None:
+            c.raw, c.constant = at_raw + 8 * k * n * q, at_constants + 8 * k * q
         library.go_certify(struct, c, library.blas, at)
         numbers[k] = found
-    return Certified(theta, products, correlations, numbers, len(row))
+    return Certified(theta, raw, products, correlations, numbers, len(row))
 
 
 # Whole fits -----------------------------------------------------------------------------------------------------
@@ -558,12 +572,12 @@ def certify(
 class Fit:
     """Coefficients that are proved optimal, to the tolerance asked for, and what proves it.
 
-    For squared loss with sample weights of 1. The certificate is :meth:`groupowl.problem.Problem.certify`, compiled.
+    For sample weights of 1. The certificate is :meth:`groupowl.problem.Problem.certify`, compiled.
     """
 
     B: FloatArray  # (d, q)
     intercept: FloatArray  # (q,)
-    theta: FloatArray  # (n, q), not scaled
+    theta: FloatArray  # (n, q), balanced, not scaled
     correlations: FloatArray  # (d,) of theta
     norms: FloatArray  # (d,) of the columns, centered where there is an intercept
     rounding_norms: FloatArray
@@ -572,48 +586,65 @@ class Fit:
     reach: float  # bound on the norms of targets and predictor
     primal: float
     dual: float
-    gap: float
+    gap: float  # of the coefficients before the intercept was rounded
+    rounding: float  # what that can add
     steps: int
     passes: float
+    # Of losses that are not quadratic:
+    distance: float  # from the dual point to the residual before it was balanced
+    balancing: float  # what balancing changed of it
+    squares: FloatArray  # (d, q): for local bounds, sums of h_ik x_ij^2, and
+    largest: FloatArray  # (d,) the largest entries of the centered columns
 
 
-def fit_squared(
-    X: FloatArray, Y: FloatArray, lam: FloatArray, *, fit_intercept: bool, tol: float, part: float, max_steps: int
+def whole_fit(
+    X: FloatArray,
+    Y: FloatArray,
+    lam: FloatArray,
+    *,
+    loss: str = "squared",
+    fit_intercept: bool,
+    tol: float,
+    part: float,
+    max_steps: int,
 ) -> Fit | None:
     """Fit dense data in double precision, or None where they are out of the ordinary or the proof falls short.
 
-    The kernel solves to the ``part`` of the gap that ``tol`` asks for, relative to the loss of the model without
-    features.
+    The loss must be a sum over tasks that has an entry in the kernel's table, with targets that it can use. The kernel
+    solves to the ``part`` of the gap that ``tol`` asks for, relative to the loss of the model without features.
     """
     library, fit = _library(), _Fit(tol=tol, part=part, max_steps=max_steps)
     kept = [_set_dense(fit.data, X), _float(Y), _float(lam)]  # contiguous, and alive while C reads them
     (n, d), q = X.shape, Y.shape[1]
     capacity = min(d, max(n, _FEW_ROWS))
     # Results first, then what is needed while it runs; addresses are taken once.
-    sizes = [n * q, d, d, d, q, d, q, n * q, d * q, d, capacity * q]
+    of_loss = 0 if loss == "squared" else 1
+    sizes = [n * q, d, d, d, q, of_loss * d * q, of_loss * d, d, q, n * q, d * q, d, capacity * q, of_loss * n * q]
     floats, rows = np.empty(sum(sizes)), np.empty(capacity, dtype=np.intc)
     ends = list(accumulate(sizes))
     at = _address(floats)
-    theta, correlations, norms, whole, intercept, mean, center, targets, products, excess, B = (
+    theta, correlations, norms, whole, intercept, squares, largest, mean, center, targets, products, excess, B, raw = (
         at + 8 * (end - size) for end, size in zip(ends, sizes, strict=True)
     )
     data, certificate = fit.data, fit.certificate
-    data.q, data.Y, data.n_units, data.loss = q, _address(kept[1]), d, library.losses["squared"]
+    data.q, data.Y, data.n_units, data.loss = q, _address(kept[1]), d, library.losses[loss]
     certificate.lam, certificate.theta, certificate.products = _address(kept[2]), theta, products
-    certificate.correlations, certificate.excess = correlations, excess
+    certificate.correlations, certificate.excess, certificate.raw = correlations, excess, raw
+    fit.spread, fit.squares, fit.largest = targets, squares, largest  # such losses have no targets of their own
     fit.capacity, fit.targets, fit.norms, fit.rounding_norms = capacity, targets, norms, whole
     fit.row, fit.B, fit.intercept = _address(rows), B, intercept
     if fit_intercept:
         fit.mean, fit.center = mean, center
     raised: list[BaseException] = []
-    end, _memory.kept = _called(library.go_fit_squared, fit, None, raised, fit, library.blas)
+    end, _memory.kept = _called(library.go_fit_whole, fit, None, raised, fit, library.blas)
     if raised:
         raise raised[0]
     if end != _PROVED:
         return None
     coefficients = np.zeros((d, q))
-    coefficients[rows[: fit.n_rows]] = floats[ends[9] : ends[9] + fit.n_rows * q].reshape(-1, q)
-    of_samples, correlation, norm, rounding_norm, constant = np.split(floats[: ends[4]].copy(), ends[:4])
+    coefficients[rows[: fit.n_rows]] = floats[ends[11] : ends[11] + fit.n_rows * q].reshape(-1, q)
+    results = np.split(floats[: ends[6]].copy(), ends[:6])
+    of_samples, correlation, norm, rounding_norm, constant, square, large = results
     return Fit(
         B=coefficients,
         intercept=constant if fit_intercept else np.zeros(q),
@@ -627,6 +658,11 @@ def fit_squared(
         primal=certificate.primal,
         dual=certificate.dual,
         gap=certificate.gap,
+        rounding=fit.rounding,
         steps=fit.steps,
         passes=fit.passes,
+        distance=fit.distance,
+        balancing=certificate.balancing,
+        squares=square.reshape(-1, q),
+        largest=large,
     )

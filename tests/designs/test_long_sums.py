@@ -76,7 +76,7 @@ def test_the_compiled_certificate_is_asked_about_few_samples_only(more, monkeypa
     looks = twin_looks(build_problem(X, Y, lam), kernel.KernelData(X, Y), lam[None], np.ones((1, 3, 1)))
     assert (looks is None) == bool(more)
     asked = []
-    monkeypatch.setattr("groupowl.kernel.fit_squared", lambda *_, **__: asked.append(True))
+    monkeypatch.setattr("groupowl.kernel.whole_fit", lambda *_, **__: asked.append(True))
     go.solve(X, Y, lam)
     assert len(asked) == 1 - more
 

@@ -59,8 +59,8 @@ def random_problem(rng):
     import scipy.sparse as sp
 
     n, d = (int(rng.integers(1, limit)) for limit in (40, 120))
-    loss = str(rng.choice(["squared", "squared", "multinomial"]))
-    q = int(rng.choice([1, 1, 2, 3, 6])) if loss == "squared" else int(rng.integers(2, 5))
+    loss = str(rng.choice(["squared", "squared", "multinomial", "logistic", "poisson"]))
+    q = int(rng.integers(2, 5)) if loss == "multinomial" else int(rng.choice([1, 1, 2, 3, 6]))
     X = rng.standard_normal((n, d))
     if rng.random() < 0.3:
         X = np.cumsum(X, axis=1) / np.sqrt(d)
@@ -74,7 +74,13 @@ def random_problem(rng):
     B = np.zeros((d, q))
     B[rng.integers(0, d, 4)] = rng.standard_normal((4, q))
     Z = X @ B + rng.standard_normal((n, q))
-    Y = Z if loss == "squared" else np.eye(q)[Z.argmax(axis=1)]
+    if loss == "poisson":
+        counts = np.clip(rng.choice([0.1, 1.0, 3.0]) * Z, -30.0, 8.0)
+        Y = 1.0 * rng.poisson(np.exp(counts)) if rng.random() < 0.8 else np.exp(counts)
+    elif loss == "logistic":
+        Y = 1.0 * (rng.choice([-3.0, 0.0, 1.0]) < Z) if rng.random() < 0.8 else rng.random(Z.shape)
+    else:
+        Y = Z if loss == "squared" else np.eye(q)[Z.argmax(axis=1)]
     if loss == "squared" and rng.random() < 0.2:
         Y = Y * 10.0 ** rng.uniform(-20, 20)
     sizes = None
@@ -105,13 +111,15 @@ def compiled_gap(problem, given, loss, mean, w, starts, lam, B):
 
     from groupowl import kernel
 
-    if loss != "squared" or given.dtype != "float64":
+    if given.dtype != "float64" or (loss != "squared" and not B[: problem.n_rows].any()):
         return None
     data = kernel.KernelData(
-        given, problem.samples.Y, mean=mean, sample_weight=w, fit_intercept=mean is not None, unit_starts=starts
+        given, problem.samples.Y, loss, mean=mean, sample_weight=w, fit_intercept=mean is not None, unit_starts=starts
     )
     certifier = kernel_support.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
-    return certifier.certify(lam, B).gap
+    block, n_rows = problem.unpenalized, problem.n_rows
+    constant = block.intercept(B[n_rows:]) if block.n_rows else None
+    return certifier.certify(lam, B[:n_rows], constant).gap
 
 
 def checked(rng) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import c_double, c_int, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, c_double, c_int, c_void_p
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,6 +26,38 @@ def _library():
     library.go_owl_prox.argtypes = [c_int, c_void_p, c_void_p, c_double, c_void_p, c_void_p, c_void_p, c_void_p]
     library.go_kkt_units.argtypes = [c_int, c_void_p, c_void_p, c_void_p, c_void_p]
     return library
+
+
+Doubles = POINTER(c_double)
+Evaluate = CFUNCTYPE(c_double, c_int, c_int, Doubles, Doubles, Doubles, Doubles)
+Dual = CFUNCTYPE(c_double, c_int, c_int, Doubles, c_double, Doubles, Doubles)
+Balance = CFUNCTYPE(None, c_int, c_int, Doubles, Doubles, Doubles, Doubles)
+NullIntercept = CFUNCTYPE(None, c_int, c_int, Doubles, Doubles, Doubles)
+Curvatures = CFUNCTYPE(None, c_int, c_int, Doubles, Doubles, Doubles, Doubles)
+CurvatureNear = CFUNCTYPE(c_double, c_int, c_int, Doubles, Doubles, Doubles)
+Cancelling = CFUNCTYPE(c_double, c_int, c_int, Doubles, Doubles)
+
+
+class LossEntry(Structure):
+    """An entry of the table of losses, with its functions."""
+
+    _fields_ = [
+        ("quadratic", c_int), ("evaluate", Evaluate), ("dual", Dual), ("balance", Balance),
+        ("null_intercept", NullIntercept), ("curvatures", Curvatures), ("curvature_near", CurvatureNear),
+        ("cancelling", Cancelling),
+    ]  # fmt: skip
+
+
+def loss_entry(name):
+    """The entry of a loss."""
+    return LossEntry.from_address(_library().losses[name])
+
+
+def pointer(array):
+    """To the numbers of a contiguous array of doubles."""
+    assert array.flags.c_contiguous
+    assert array.dtype == np.float64
+    return array.ctypes.data_as(Doubles)
 
 
 def data_of_statistics(gram, products, y_square):
@@ -77,7 +109,7 @@ def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """What certificates of squared loss are made of; ``theta`` and what belongs to it is not scaled yet."""
+    """What certificates are made of; ``theta`` and what belongs to it is not scaled yet."""
 
     theta: FloatArray  # (n, q)
     products: FloatArray  # (d, q): X^T theta
@@ -94,6 +126,10 @@ class Numbers:
     norm: float
     reach: float
     dual_error: float
+    cancelling: float
+    imbalance: float
+    balancing: float
+    raw: FloatArray | None = None  # theta before it was balanced
 
 
 class Certifier:
@@ -113,10 +149,12 @@ class Certifier:
         self.data, is_balanced = data, bool(data.struct.intercept)
         self.known = {"norms": norms, "rounding_norms": rounding_norms, "y_norm": y_norm, "is_balanced": is_balanced}
 
-    def certify(self, lam: FloatArray, B: FloatArray) -> Numbers:
-        """Certificate of coefficients of shape (d, q) at these weights."""
-        found = kernel.certify(self.data, np.atleast_2d(lam), _float(B)[None], **self.known)
-        return Numbers(found.theta[0], found.products[0], found.correlations[0], *found.numbers[0])
+    def certify(self, lam: FloatArray, B: FloatArray, constant: FloatArray | None = None) -> Numbers:
+        """Certificate of coefficients of shape (d, q), and of an intercept that is one, at these weights."""
+        constants = None if constant is None else constant[None]
+        found = kernel.certify(self.data, np.atleast_2d(lam), _float(B)[None], constants, **self.known)
+        raw = None if found.raw is None else found.raw[0]
+        return Numbers(found.theta[0], found.products[0], found.correlations[0], *found.numbers[0], raw)
 
     def certify_path(self, weights: FloatArray, alphas: FloatArray, proposal: Proposals) -> Numbers:
         """Certificates of all solves of a path that were run, each at its alpha times the weights."""

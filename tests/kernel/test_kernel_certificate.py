@@ -14,6 +14,7 @@ import groupowl as go
 from groupowl import kernel
 from groupowl.norm.penalty import GroupOWL
 from groupowl.problem import build_problem
+from support import make_case
 
 pytestmark = pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.kernel_info()))
 
@@ -93,17 +94,59 @@ def test_a_path_at_once():
         assert found.gap[k] == pytest.approx(certificate.gap, rel=1e-9, abs=1e-13 * problem.null_loss)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "multinomial"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("kind", ["C", "F", "csc"])
+def test_other_losses_agree_with_the_definition(loss, weighted, fit_intercept, kind):
+    for seed in range(4):
+        case = make_case(seed, n=20 + 10 * seed, d=12 + 30 * (seed % 2), q=2 + seed % 2, loss=loss, weighted=weighted)
+        options = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": case.sample_weight}
+        d, rng = case.X.shape[1], np.random.default_rng(seed)
+        lam = 0.2 * go.lam_max(case.X, case.Y, "oscar", **options) * go.weights.oscar(d)
+        problem = build_problem(case.X, case.Y, lam, **options)
+        given = {"C": case.X, "F": np.asfortranarray(case.X), "csc": sp.csc_matrix(case.X)}[kind]
+        data = kernel.KernelData(
+            given, problem.samples.Y, loss, mean=problem.design.mean, sample_weight=case.sample_weight,
+            fit_intercept=fit_intercept,
+        )  # fmt: skip
+        for B in coefficients(rng, case.X, case.Y, lam, **options):
+            rows = 0.1 * B if loss == "poisson" and not problem.certify(problem.from_input(B, None)).gap < 1e3 else B
+            if rows.any():  # that nothing is selected is left to the definition
+                compare(problem, data, lam, problem.from_input(rows, rng.standard_normal(rows.shape[1])))
+
+
+def test_a_dual_point_that_cannot_be_balanced_proves_nothing(monkeypatch):
+    """What is left of its sums is found, and counts: here for weights beyond all digits."""
+    case = make_case(0, n=20, d=6, q=1, loss="poisson")
+    w = np.r_[1e30, np.full(19, 1e-30)]
+    problem = build_problem(case.X, case.Y, np.ones(6), loss="poisson", fit_intercept=True, sample_weight=w)
+    data = kernel.KernelData(case.X, case.Y, "poisson", mean=problem.design.mean, sample_weight=w, fit_intercept=True)
+    certifier = kernel_support.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
+    rows = np.full((6, 1), 1e-3)
+    found = certifier.certify(np.ones(6), rows, np.zeros(1))
+    left = problem.unpenalized.constant_value * abs(float(np.sum(found.theta)))
+    assert found.imbalance >= 0.5 * left
+    assert found.dual_error >= 0.5 * abs(found.scale) * left * found.reach
+
+
 def compare(problem, data, lam, B):
     expected = problem.certify(B)
-    residual = expected.residual
+    residual, block, n_rows = expected.residual, problem.unpenalized, problem.n_rows
     certifier = kernel_support.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
-    found = certifier.certify(lam, B)
+    found = certifier.certify(lam, B[:n_rows], block.intercept(B[n_rows:]) if block.n_rows else None)
+    assert found.cancelling == pytest.approx(residual.cancelling, rel=1e-11)
+    assert found.balancing == pytest.approx(residual.balancing, rel=1e-9, abs=1e-13 * residual.reach)
+    assert found.imbalance <= 1e-13 * (residual.norm + problem.samples.norm)
+    if block.n_rows:
+        np.testing.assert_allclose(found.raw, residual.raw, rtol=1e-9, atol=1e-13 * residual.reach)
     size = problem.null_loss + expected.primal
     assert found.loss == pytest.approx(residual.loss, rel=1e-12, abs=1e-14 * size)
     assert found.primal == pytest.approx(expected.primal, rel=1e-12, abs=1e-14 * size)
     assert found.dual == pytest.approx(expected.dual, rel=1e-10, abs=1e-13 * size)
     assert found.gap == pytest.approx(expected.gap, rel=1e-9, abs=1e-13 * size)
-    assert found.rounding == pytest.approx(expected.rounding, rel=1e-9, abs=1e-28 * size)
+    left = residual.reach * (residual.imbalance + found.imbalance)  # rounding, which differs
+    assert found.rounding == pytest.approx(expected.rounding, rel=1e-9, abs=1e-28 * size + left)
     assert found.reach == pytest.approx(residual.reach, rel=1e-12)
     assert found.norm == pytest.approx(residual.norm, rel=1e-11)
     slack = 1e-13 * residual.reach * problem.rounding_norms.max()

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kernel_support import data_of_statistics
+from kernel_support import Curvatures, Dual, Evaluate, LossEntry, data_of_statistics
 
 import groupowl as go
 from groupowl import kernel
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.ker
 
 TOL = 1e-6
 SHAPES = ["constant", "oscar", "bh", "linear"]
+LOSSES = kernel.KernelInfo.losses
 
 
 def make_data(seed=0, *, n=40, d=60, q=3, loss="squared", correlation=0.5):
@@ -32,7 +33,10 @@ def make_data(seed=0, *, n=40, d=60, q=3, loss="squared", correlation=0.5):
     B = np.zeros((d, q))
     B[rng.choice(d, 5, replace=False)] = rng.standard_normal((5, q))
     Z = X @ B + 0.5 * rng.standard_normal((n, q))
-    return (X, Z) if loss == "squared" else (X, np.eye(q)[Z.argmax(axis=1)])
+    if loss == "poisson":
+        return X, 1.0 * rng.poisson(np.exp(np.clip(0.3 * Z, -3.0, 3.0)))
+    Y = {"squared": Z, "logistic": 1.0 * (Z > 0.0), "multinomial": np.eye(q)[Z.argmax(axis=1)]}[loss]
+    return X, Y
 
 
 def weights_for(shape, d):
@@ -77,7 +81,7 @@ def test_agrees_with_the_solver_in_numpy():
     np.testing.assert_allclose(proposal.stack()[0], expected.B, atol=1e-4)
 
 
-@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["C", "F", "float32 C", "float32 F", "csc", "csc float32", "slice"])
@@ -109,7 +113,7 @@ def test_kinds_of_data(loss, fit_intercept, weighted, kind):
     assert np.count_nonzero(proposal.stack()[0].any(axis=1)) > 0
 
 
-@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_implicit_scaling(loss):
     X, Y = make_data(4, loss=loss)
     X = X * 10.0 ** np.random.default_rng(1).uniform(-3, 3, X.shape[1])
@@ -136,7 +140,7 @@ def test_sufficient_statistics(shape, q):
     assert judge(problem, proposal) <= 1.0
 
 
-@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("shape", ["constant", "oscar"])
 @pytest.mark.parametrize("sizes", [[2] * 30, [1, 3, 2, 4] * 6])
 def test_units_of_several_rows(loss, shape, sizes):
@@ -155,7 +159,7 @@ def test_units_of_several_rows(loss, shape, sizes):
     assert 0 < np.count_nonzero(norms) < len(sizes)
 
 
-@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("shape", ["constant", "oscar", "bh"])
 @pytest.mark.parametrize("size", [(40, 15, 2), (50, 150, 1), (50, 150, 4)])
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -177,7 +181,7 @@ def test_paths(loss, shape, size, fit_intercept):
     assert np.count_nonzero(proposal.stack()[len(alphas) - 1].any(axis=1)) > 0
 
 
-@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_a_path_ends_with_the_loss_asked_for(loss):
     X, Y = make_data(7, loss=loss)
     weights = weights_for("oscar", X.shape[1])
@@ -218,19 +222,6 @@ def test_warm_start_of_units_and_intercept():
 
 # A loss from outside ----------------------------------------------------------------------------------------
 
-Doubles = ctypes.POINTER(ctypes.c_double)
-Evaluate = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, ctypes.c_int, Doubles, Doubles, Doubles, Doubles)
-Dual = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, ctypes.c_int, Doubles, ctypes.c_double, Doubles, Doubles)
-
-
-class ToyLoss(ctypes.Structure):
-    """Squared loss as a loss that is not known to be quadratic."""
-
-    _fields_ = [
-        ("curvature", ctypes.c_double), ("quadratic", ctypes.c_int), ("evaluate", Evaluate), ("dual", Dual),
-        ("balance", ctypes.c_void_p), ("null_intercept", ctypes.c_void_p),
-    ]  # fmt: skip
-
 
 @Evaluate
 def toy_evaluate(n, q, Z, Y, w, theta):
@@ -247,13 +238,19 @@ def toy_dual(n, q, theta, scale, Y, w):
     return float(np.sum(scale * theta * Y - 0.5 * (scale * theta) ** 2 / w[:, None]))
 
 
+@Curvatures
+def toy_curvatures(n, q, theta, Y, w, h):
+    np.ctypeslib.as_array(h, (n,))[:] = np.ctypeslib.as_array(w, (n,))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_loss_joins_by_an_entry(weighted):
-    X, Y = make_data(9)
+@pytest.mark.parametrize("q", [1, 3])
+def test_a_loss_joins_by_an_entry(weighted, q):
+    X, Y = make_data(9, q=q)
     w = np.random.default_rng(0).uniform(0.5, 2.0, len(Y)) if weighted else None
     lam = 0.2 * go.lam_max(X, Y, "oscar", sample_weight=w) * go.weights.oscar(X.shape[1])
     problem = build_problem(X, Y, lam, sample_weight=w)
-    loss = ToyLoss(1.0, 0, toy_evaluate, toy_dual, None, None)
+    loss = LossEntry(0, toy_evaluate, toy_dual, curvatures=toy_curvatures)
     data = kernel.KernelData(X, Y, ctypes.addressof(loss), sample_weight=w)
     proposal = propose(problem, data, lam)
     assert proposal.status[0] == 0
@@ -289,7 +286,7 @@ def test_max_steps(max_steps):
     assert max_steps <= proposal.steps[0] <= max_steps + 5
 
 
-@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_little_memory(loss, monkeypatch):
     """A working set that does not fit ends the solve; one that fits without its Gram matrix does not."""
     X, Y = make_data(n=30, d=90, loss=loss)

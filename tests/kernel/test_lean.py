@@ -64,6 +64,99 @@ def test_all_that_is_proved_is_what_numpy_proves(order, fit_intercept, weights, 
         assert result.status == slow.status == "converged"
 
 
+def make_labels_or_counts(loss, seed, n=40, d=30, q=1, order="C"):
+    X, Z = make_data(seed, n, d, q, order=order)
+    Z -= Z.mean(axis=0)
+    rng = np.random.default_rng(seed)
+    Y = 1.0 * (Z + rng.logistic(size=Z.shape) > 0.0) if loss == "logistic" else 1.0 * rng.poisson(np.exp(0.3 * Z))
+    return X, Y
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weights", ["constant", "oscar"])
+@pytest.mark.parametrize("shape", [(40, 30, 1), (30, 90, 1), (60, 8, 3), (12, 1, 2)], ids=str)
+def test_other_losses_prove_what_numpy_proves(loss, order, fit_intercept, weights, shape):
+    X, Y = make_labels_or_counts(loss, 0, *shape, order=order)
+    options = {"fit_intercept": fit_intercept, "loss": loss}
+    lam = go.lam_max(X, Y, weights, **options) * getattr(go.weights, weights)(shape[1])
+    assert lean(X, Y, 1.01 * lam, **options) is None  # that nothing is best is known exactly
+    for fraction, tol in ((0.9, 1e-6), (0.3, 1e-4)):
+        result = lean(X, Y, fraction * lam, tol=tol, **options)
+        assert result is not None
+        problem = build_problem(X, Y, fraction * lam, **options)
+        B = problem.from_input(result.B, result.intercept if fit_intercept else None)
+        certificate = problem.certify(B)
+        assert certificate.gap <= result.gap * (1.0 + 1e-6) + 2.0 * certificate.rounding
+        upper = np.minimum(problem.upper_bounds(certificate), problem.local_bounds(certificate))
+        kept = np.union1d(RULES["safe"].kept(upper, problem.lam), result.support)
+        np.testing.assert_array_equal(result.active, kept)
+        np.testing.assert_array_equal(np.flatnonzero(result.screened_at < 0), kept)
+        np.testing.assert_array_equal(result.clusters, problem.penalty.clusters(result.B))
+        np.testing.assert_allclose(result.theta, certificate.theta, atol=1e-9 * problem.samples.norm)
+        slow = go.solve(X, Y, fraction * lam, sample_weight=np.ones(len(X)), tol=tol, **options)
+        assert abs(result.primal - slow.primal) <= result.gap + slow.gap + 1e-14 * abs(slow.primal)
+        assert result.status == slow.status == "converged"
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+@pytest.mark.parametrize(
+    "change", ["theta", "theta_norm", "correlations", "primal", "gap", "distance", "balancing", "squares", "largest"]
+)
+def test_a_wrong_number_of_other_losses_is_noticed(loss, change, monkeypatch):
+    X, Y = make_labels_or_counts(loss, 1)
+    options = {"fit_intercept": True, "loss": loss}
+    lam = 0.3 * go.lam_max(X, Y, "oscar", **options) * go.weights.oscar(30)
+    how = options | {"tol": 1e-4, "part": 0.5, "max_steps": 1000}
+    found = twin_support.compared_fit(X, Y, lam, **how)
+    assert found is not None
+    wrong = np.multiply(getattr(found, change), 0.9)
+    monkeypatch.setattr(twin_support, "compiled_fit", lambda *args, **kwargs: replace(found, **{change: wrong}))
+    with pytest.raises(AssertionError, match=f"differs from its definition: {change}"):
+        twin_support.compared_fit(X, Y, lam, **how)
+
+
+UNUSUAL_TARGETS = {
+    "a negative entry": lambda Y: Y - 1.0,
+    "beyond certainty": lambda Y: 1.0 + 1e-9 * (Y + 1.0),
+    "a gap": lambda Y: np.where(np.arange(len(Y))[:, None] == 3, np.nan, Y),
+    "infinity": lambda Y: np.where(np.arange(len(Y))[:, None] == 3, np.inf, Y),
+    "nothing": lambda Y: 0.0 * Y,
+    "huge": lambda Y: 1e120 * Y,
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL_TARGETS)
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+def test_unusual_targets_of_other_losses_go_the_long_way(loss, name):
+    X, Y = make_labels_or_counts(loss, 2)
+    lam = 0.3 * go.lam_max(X, Y, "oscar", fit_intercept=True, loss=loss) * go.weights.oscar(30)
+    assert lean(X, Y, lam, fit_intercept=True, loss=loss) is not None
+    with np.errstate(all="ignore"):
+        found = lean(X, UNUSUAL_TARGETS[name](Y), lam, fit_intercept=True, loss=loss)
+    assert (found is None) == (name != "beyond certainty" or loss == "logistic")
+
+
+def test_other_estimators_fit_in_one_call(monkeypatch):
+    for loss in ("logistic", "poisson"):
+        X, Y = make_labels_or_counts(loss, 5)
+        if loss == "logistic":
+            estimator, y = go.GroupOWLClassifier(alpha=0.02, weights="oscar"), Y[:, 0].astype(int)
+        else:
+            estimator, y = go.GroupOWLRegressor(alpha=0.02, weights="oscar", loss="poisson"), Y[:, 0]
+        with monkeypatch.context() as patch:
+            patch.setattr(solvers.continuation.Continuation, "solve_all", None)  # which is the long way
+            short = estimator.fit(X, y)
+            coefficients, gap, primal = short.coef_, short.dual_gap_, short.solve_result_.primal
+            assert short.verify(X, y)
+        with monkeypatch.context() as patch:
+            patch.setattr(kernel, "whole_fit", lambda *args, **how: None)
+            slow = estimator.fit(X, y)
+        assert abs(primal - slow.solve_result_.primal) <= gap + slow.dual_gap_
+        np.testing.assert_allclose(coefficients, slow.coef_, atol=2e-3)
+
+
 @pytest.mark.parametrize("change", ["norms", "rounding_norms", "theta", "correlations", "theta_norm", "primal", "gap"])
 def test_a_wrong_number_is_noticed(change, monkeypatch):
     """The comparison in every test would see it."""
@@ -210,7 +303,7 @@ def test_estimators_fit_the_same_model_in_one_call(flat, weights, fit_intercept,
     with monkeypatch.context() as patch:
         patch.setattr(solvers.continuation.Continuation, "solve_all", None)  # which is the long way
         short = go.GroupOWLRegressor(**estimator.get_params()).fit(X, y)
-    monkeypatch.setattr(kernel, "fit_squared", lambda *args, **how: None)
+    monkeypatch.setattr(kernel, "whole_fit", lambda *args, **how: None)
     slow = estimator.fit(X, y)
     assert vars(short).keys() == vars(slow).keys()
     assert abs(short.solve_result_.primal - slow.solve_result_.primal) <= short.dual_gap_ + slow.dual_gap_
@@ -233,7 +326,7 @@ def test_a_signal_ends_a_whole_fit():
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012
         timer.start()
         for _ in range(1000):
-            kernel.fit_squared(X, Y, lam, fit_intercept=False, tol=1e-12, part=0.1, max_steps=100_000)
+            kernel.whole_fit(X, Y, lam, fit_intercept=False, tol=1e-12, part=0.1, max_steps=100_000)
 
 
 SCRIPT = """
@@ -247,8 +340,8 @@ X, Y = rng.standard_normal((40, 30)), rng.standard_normal((40, 3))
 lam = 0.3 * go.lam_max(X, Y, "oscar") * go.weights.oscar(30)
 assert go.kernel_info().name == "compiled", go.kernel_info()
 kind = ctypes.c_int.in_dll(ctypes.CDLL(kernel.kernel_info().path), "nonsense_kind")
-calls, fit = [], kernel.fit_squared
-kernel.fit_squared = lambda *args, **how: calls.append(fit(*args, **how)) or calls[-1]
+calls, fit = [], kernel.whole_fit
+kernel.whole_fit = lambda *args, **how: calls.append(fit(*args, **how)) or calls[-1]
 for fit_intercept in (False, True):
     arguments = {"fit_intercept": fit_intercept, "max_iter": 10**6}
     expected = go.solve(X, Y, lam, tol=1e-10, solver="apgd", screening="none", **arguments)

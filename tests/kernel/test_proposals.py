@@ -40,7 +40,7 @@ def other_rows(proposal, rng):
 
 
 @pytest.mark.parametrize("fault", [nothing, noise, huge, not_a_number, other_rows])
-@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+@pytest.mark.parametrize("loss", go.kernel_info().losses)
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_a_faulty_kernel_costs_time_only(fault, loss, fit_intercept, monkeypatch):
     case = make_case(3, n=40, d=30, q=3, loss=loss)
@@ -70,9 +70,9 @@ def test_a_path_of_a_faulty_kernel_costs_time_only(fault, monkeypatch):
 
 def test_the_compiled_kernel_is_what_solves(monkeypatch):
     """Otherwise the tests of this folder would say nothing about solves."""
-    calls, solve, fit = [], kernel.solve, kernel.fit_squared
+    calls, solve, fit = [], kernel.solve, kernel.whole_fit
     monkeypatch.setattr(kernel, "solve", lambda *args, **settings: calls.append(1) or solve(*args, **settings))
-    monkeypatch.setattr(kernel, "fit_squared", lambda *args, **settings: calls.append(2) or fit(*args, **settings))
+    monkeypatch.setattr(kernel, "whole_fit", lambda *args, **settings: calls.append(2) or fit(*args, **settings))
     case = make_case(0, n=30, d=20, q=2)
     lam = 0.3 * go.lam_max(case.X, case.Y, "oscar") * go.weights.oscar(20)
     assert go.solve(case.X, case.Y, lam).converged
@@ -88,7 +88,7 @@ def test_a_solve_in_the_kernel_can_be_interrupted(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(kernel, "solve", interrupted)
-    monkeypatch.setattr(kernel, "fit_squared", interrupted)
+    monkeypatch.setattr(kernel, "whole_fit", interrupted)
     case = make_case(0, n=30, d=20, q=2)
     for weight in (None, np.ones(30)):
         with pytest.raises(KeyboardInterrupt):
@@ -114,6 +114,9 @@ NEIGHBORS, APART = np.arange(30) // 2, np.arange(30) % 15
 #: What ``kernel_info`` says no compiled kernel knows, with arguments that ask for it; and what it does know.
 LEFT_TO_NUMPY = {
     "missing targets": [{"Y": GAPS}],
+    "offsets (but of squared loss)": [
+        {"offset": np.linspace(-1.0, 1.0, 40), "loss": loss} for loss in ("poisson", "logistic")
+    ],
     "weights per target": [{"sample_weight": 1.0 + np.arange(120).reshape(40, 3)}],
     "ridge": [{"ridge": 0.1}],
     "signs": [{"positive": True}, {"positive": np.eye(30)[3]}],
@@ -127,8 +130,11 @@ LEFT_TO_NUMPY = {
 }
 COMPILED = [
     {},
+    *({"loss": loss} for loss in go.kernel_info().losses),
+    *({"loss": loss, "sample_weight": np.arange(1.0, 41.0)} for loss in go.kernel_info().losses),
     {"sample_weight": np.arange(1.0, 41.0)},
     {"offset": np.linspace(-1.0, 1.0, 40)},
+    {"feature_groups": NEIGHBORS, "loss": "poisson"},
     {"feature_groups": NEIGHBORS},
     {"feature_groups": NEIGHBORS, "group_scale": "frobenius"},
     {"penalty_factor": {0: 2.0, 1: np.inf}},
@@ -139,11 +145,13 @@ COMPILED = [
 def is_compiled(asked, monkeypatch):
     """Whether the compiled kernel has proposed anything for a solve with these arguments."""
     proposals = []
-    for name in ("solve", "fit_squared"):
+    for name in ("solve", "whole_fit"):
         own = getattr(kernel, name)
         monkeypatch.setattr(kernel, name, lambda *args, own=own, **given: _kept(proposals, own(*args, **given)))
     case = make_case(3, n=40, d=30, q=3)
-    arguments = {"X": case.X, "fit_intercept": True} | asked | {"Y": case.Y + asked.get("Y", 0.0)}
+    loss = asked.get("loss", "squared")
+    Y = case.Y if loss == "squared" else make_case(3, n=40, d=30, q=3, loss=loss).Y
+    arguments = {"X": case.X, "fit_intercept": True} | asked | {"Y": Y + asked.get("Y", 0.0)}
     settings = {"solver": arguments.pop("solver", "auto")}
     n_units = 15 if "feature_groups" in asked else 29 if "solver" in asked else 30
     weights = go.weights.oscar(n_units)
@@ -164,6 +172,6 @@ def test_what_is_left_to_numpy_is_not_compiled(name, monkeypatch):
         assert not is_compiled(asked, monkeypatch)
 
 
-@pytest.mark.parametrize("asked", COMPILED, ids=lambda asked: "+".join(asked) or "plain")
+@pytest.mark.parametrize("asked", COMPILED, ids=lambda asked: "+".join([asked.get("loss", ""), *asked]) or "plain")
 def test_everything_else_is_compiled(asked, monkeypatch):
     assert is_compiled(asked, monkeypatch)

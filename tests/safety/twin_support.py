@@ -9,46 +9,60 @@ from groupowl.norm.kernels import EPS, inverse_weighted_square, row_norms
 from groupowl.problem import build_problem, published
 from groupowl.solvers import continuation
 
-compiled_fit = kernel.fit_squared
+compiled_fit = kernel.whole_fit
 
 
-def compared_fit(X, Y, lam, *, fit_intercept, tol, **how):
+def compared_fit(X, Y, lam, *, fit_intercept, tol, loss="squared", **how):
     """The compiled fit, after a comparison of all that it proves with the certificate in NumPy."""
-    found = compiled_fit(X, Y, lam, fit_intercept=fit_intercept, tol=tol, **how)
+    found = compiled_fit(X, Y, lam, fit_intercept=fit_intercept, tol=tol, loss=loss, **how)
     if found is not None:
         with np.errstate(all="ignore"):
-            complaint = difference(found, X, Y, lam, fit_intercept, tol)
+            complaint = difference(found, X, Y, lam, fit_intercept, tol, loss)
         assert not complaint, f"the compiled certificate differs from its definition: {complaint}"
     return found
 
 
 def compare_all():
     """From now on, in this process."""
-    kernel.fit_squared, continuation.twin_looks = compared_fit, compared_looks
+    kernel.whole_fit, continuation.twin_looks = compared_fit, compared_looks
 
 
-def difference(found, X, Y, lam, fit_intercept, tol):
+def difference(found, X, Y, lam, fit_intercept, tol, loss):
     """What is not as the definition has it; nothing that it refuses may be fitted."""
-    problem = build_problem(X, Y, lam, fit_intercept=fit_intercept)
-    expected = problem.certify(found.B)
+    problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept)
+    B = problem.from_input(found.B, found.intercept if fit_intercept else None)
+    expected = problem.certify(B)
     known, slack = expected.residual, 16.0 * EPS * np.sqrt(len(X))
     correlations = row_norms(problem.design.rmatmul(found.theta))
     totals = problem.loss.ray_totals(found.theta, *problem.samples.handles)
-    norm = np.sqrt(totals[1])
+    norm = np.sqrt(inverse_weighted_square(found.theta, problem.samples.w))
     own = replace(known, theta=found.theta, correlations=found.correlations, norm=found.theta_norm, totals=totals)
-    definition = problem._certificate_at(found.B, own, found.primal)
-    public = published(problem, found.B, definition)
+    if not problem.loss.is_quadratic:
+        own = replace(own, balancing=found.balancing)
+    definition = problem._certificate_at(B, own, found.primal)
+    public = published(problem, B, definition)
+    size = problem.curvature_at(B) * known.reach + norm  # of what rounding is of
     pairs = {
         "norms": (found.norms, problem.norms, 1e-12 * problem.norms),
         "rounding_norms": (found.rounding_norms, problem.rounding_norms, 1e-12 * problem.norms),
-        "theta": (np.linalg.norm(found.theta - known.theta), 0.0, 4.0 * slack * known.reach),
+        "theta": (np.linalg.norm(found.theta - known.theta), 0.0, 4.0 * slack * size),
         "correlations": (found.correlations, correlations, slack * norm * problem.rounding_norms),
         "theta_norm": (found.theta_norm, norm, 1e-12 * norm),
         "intercept": (found.intercept, public.intercept, 1e-12 * (np.abs(public.intercept).max() + np.abs(Y).max())),
         "primal": (found.primal, expected.primal, expected.rounding),
-        "gap": (found.gap, public.gap(definition), 1e-9 * definition.gap + definition.rounding),
+        "gap": (found.gap + found.rounding, public.gap(definition), 1e-9 * definition.gap + definition.rounding),
         "goal": (min(found.gap, problem.goal(tol)), found.gap, 1e-12 * found.gap),
     }
+    if not problem.loss.is_quadratic:
+        raw = known.theta if known.raw is None else known.raw
+        distance, balancing = np.linalg.norm(definition.theta - raw), np.linalg.norm(known.theta - raw)
+        squares = problem.design.squared_products(problem.loss.spread(definition.theta, raw, *problem.samples.handles))
+        pairs |= {
+            "distance": (found.distance, distance, 4.0 * slack * size),
+            "balancing": (found.balancing, balancing, 4.0 * slack * size),
+            "squares": (found.squares, squares, 1e-9 * squares + 1e-12 * problem.rounding_norms[:, None] ** 2),
+            "largest": (found.largest, problem.gram_cache.largest, 1e-12 * problem.rounding_norms),
+        }
     for name, (one, other, room) in pairs.items():
         if not np.all(np.abs(one - other) <= room):
             return f"{name} {one} and {other}"
@@ -61,7 +75,7 @@ def look_difference(problem, B, residual, certificate):
     The residual is compared, up to rounding; the certificate with what the definition makes of this residual: dual
     points that differ by rounding may prove gaps that differ by more. That nothing is selected is left to NumPy.
     """
-    if certificate is None or not B.any():
+    if certificate is None or not B[: problem.n_rows].any():
         return ""
     expected = problem.certify(B)
     if not np.isfinite(expected.gap):
@@ -75,8 +89,17 @@ def look_difference(problem, B, residual, certificate):
         error = problem.product_error * reach * penalty.lengths(problem.rounding_norms)
         correlations = (1.0 + problem.scale_error) * (correlations + error)
     norm = np.sqrt(inverse_weighted_square(residual.theta, w))
+    raw, expected_raw = ((one.theta if one.raw is None else one.raw) for one in (residual, known))
+    block = problem.unpenalized
+    imbalance = block.constant_value * np.linalg.norm(residual.theta.sum(axis=0)) if block.n_rows else 0.0
+    balancing = np.sqrt(inverse_weighted_square(residual.theta - raw, w))
+    size = problem.curvature_at(B) * reach + norm  # of what rounding is of
     pairs = {
-        "theta": (distance, 0.0, 4.0 * slack * reach),
+        "theta": (distance, 0.0, 4.0 * slack * size),
+        "theta before it was balanced": (np.sqrt(inverse_weighted_square(raw - expected_raw, w)), 0.0, slack * size),
+        "balancing": (residual.balancing, balancing, 1e-12 * balancing),
+        "imbalance": (residual.imbalance, imbalance, slack * norm),
+        "cancelling": (residual.cancelling, known.cancelling, 1e-9 * known.cancelling),
         "products": (row_norms(residual.products - products), 0.0, slack * norm * problem.rounding_norms),
         "correlations": (residual.correlations, correlations, 1e-12 * correlations),
         "norm": (residual.norm, norm, 1e-12 * norm),

@@ -24,6 +24,7 @@ class LogisticLoss(SeparableLoss):
     """``F(Z) = sum_ik w_ik [log(1 + exp(z_ik)) - y_ik z_ik]`` for labels or probabilities ``y_ik``."""
 
     name: ClassVar[str] = "logistic"
+    compiled: ClassVar[str] = "logistic"
     curvature: ClassVar[float] = 0.25  # p (1 - p) is never larger
     bend: ClassVar[float | None] = 1.0
     target: ClassVar[str] = "labels"

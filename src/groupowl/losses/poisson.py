@@ -28,6 +28,7 @@ class PoissonLoss(SeparableLoss):
     """
 
     name: ClassVar[str] = "poisson"
+    compiled: ClassVar[str] = "poisson"
     curvature: ClassVar[float] = np.inf
     variance_power: ClassVar[float] = 1.0
     bend: ClassVar[float | None] = 1.0

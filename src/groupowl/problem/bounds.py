@@ -87,6 +87,20 @@ class Balls(NamedTuple):
         center = 0.5 * (norms.of_theta + norms.of_residual + (self.balancing + self.error) * norms.columns)
         return center, product_slack(max(self.theta_norm, self.residual_norm), n_samples) * norms.rounding
 
+    def local_bounds(
+        self, norms: Correlations, squares: FloatArray, largest: FloatArray, bend: float, n_samples: int
+    ) -> FloatArray:
+        """Bounds by the curvature between dual point and residual.
+
+        ``squares`` are the largest sums of a task of variances times squares of the columns, as they were added up;
+        ``largest`` the largest norms that the part of a sample can have.
+        """
+        squares = (1.0 + 8 * EPS * math.sqrt(n_samples)) * squares
+        linear = 0.25 * bend * self.two_sided_gap * largest
+        moves = linear + np.sqrt(linear * linear + self.two_sided_gap * squares)
+        center, slack = self.center(norms, n_samples)
+        return center + moves + slack
+
     def ellipsoids(self, products: Products, rounding: FloatArray, n_samples: int, *, two_sided: bool) -> FloatArray:
         """The same bounds where a correlation moves by another length in each task: sharper than those of the balls."""
         upper = products.moved(products.of_theta, self.radius) + product_slack(self.theta_norm, n_samples) * rounding

@@ -625,14 +625,12 @@ class Problem:
         else:
             rows, largest = self.rows_of_origin, self.gram_cache.largest
             largest = largest if rows is None else largest[rows]
-            squares = (1.0 + 8 * EPS * math.sqrt(n_samples)) * self.design.squared_products(H)
-        balls = self._balls(certificate, True)
-        # Of a unit: the largest norm that its part of a sample can have, and the sum of the squares of its columns.
-        linear = 0.25 * bend * balls.two_sided_gap * lengths(largest)
-        moves = linear + np.sqrt(linear * linear + balls.two_sided_gap * self.penalty.sums(squares).max(axis=1))
+            squares = self.design.squared_products(H)
         known = None if self.unit_bounds is None else self.unit_bounds.bounds[self._origin]
-        center, slack = balls.center(self._correlations(certificate, known), n_samples)
-        return center + moves + slack
+        norms = self._correlations(certificate, known)
+        # Of a unit: the largest norm that its part of a sample can have, and the sum of the squares of its columns.
+        of_units = self.penalty.sums(squares).max(axis=1), lengths(largest)
+        return self._balls(certificate, True).local_bounds(norms, *of_units, bend, n_samples)
 
     def lower_bounds(self, certificate: Certificate) -> FloatArray:
         """``l_j <= ||x_j^T theta*||`` for every unit, from the same balls; 0 where nothing is known."""

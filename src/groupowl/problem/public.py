@@ -75,44 +75,58 @@ def published(
 
 
 @np.errstate(all="ignore")
-def all_published(problem: Problem, stack: FloatArray, primals: FloatArray) -> list[Published] | None:
-    """The same of several coefficients, in double precision, whose objectives are known; None where it is not simple.
+def all_published(
+    problem: Problem, stack: FloatArray, primals: FloatArray, balancing: FloatArray
+) -> list[Published] | None:
+    """The same of several coefficients, in double precision, or None where it is not simple.
 
-    That is for losses whose intercept is not a coefficient, without unpenalized columns.
+    That is without unpenalized columns, where objectives are known, what balancing changed, and that gaps are not zero.
     """
-    if problem.n_coefficients > problem.n_rows or problem.unpenalized.basis is not None:
+    if problem.unpenalized.basis is not None:
         return None
-    B, intercepts = problem.design.input_coefficients(stack)[0], np.zeros((len(stack), problem.samples.n_tasks))
+    rows, others = stack[:, : problem.n_rows], stack[:, problem.n_rows :]
+    B, intercepts = problem.design.input_coefficients(rows)[0], np.zeros((len(stack), problem.samples.n_tasks))
     excess = rounding = np.zeros(len(stack))
     if problem.fit_intercept:
-        intercepts, excess, rounding = _all_intercepts(problem, stack, B, primals)
+        constants = problem.samples.center + np.stack([problem.unpenalized.intercept(block) for block in others])
+        intercepts, distance, doubt = _all_intercepts(problem, rows, B, constants)
+        if problem.unpenalized.n_rows:
+            curvature = np.array([problem.curvature_at(coefficients) for coefficients in stack])
+            rounding = (balancing + 0.5 * curvature * (distance + doubt)) * (distance + doubt)
+        else:
+            curvature = np.array(problem.loss.curvature)
+            excess, rounding = 0.5 * curvature * distance**2, curvature * doubt * (distance + doubt)
+        counts = excess + rounding > _NEGLIGIBLE * np.abs(primals)
+        excess, rounding = counts * excess, counts * rounding
     if not (np.isfinite(B).all() and np.isfinite(intercepts).all()):
         return None
     return list(map(Published, B, intercepts, excess.tolist(), rounding.tolist()))
 
 
 def _all_intercepts(
-    problem: Problem, stack: FloatArray, B: FloatArray, primals: FloatArray
+    problem: Problem, stack: FloatArray, B: FloatArray, constants: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Intercepts of several solutions, what rounding adds to their objectives, and the bound on it."""
+    """Intercepts of several solutions, how far predictors move by their rounding, and the error of this distance."""
     n_several, n_rows, n_tasks = stack.shape
     several, rows = np.divmod(np.flatnonzero(nonzero_rows(stack.reshape(-1, n_tasks))), n_rows)
     own, public, samples = row_norms(stack[several, rows]), B[several, rows], problem.samples
     centers = np.zeros(n_rows) if problem.design.mean is None else problem.design.mean
-    terms = np.tile(samples.center, (n_several, 1))
-    intercepts, left = sums_with_products(terms, several, -centers[rows], public)
-    root, curvature = np.sqrt(samples.total_weight), problem.loss.curvature
+    intercepts, left = sums_with_products(constants, several, -centers[rows], public)
+    root = np.sqrt(samples.total_weight)
     distance = root * row_norms(left)
     doubt = np.full(n_several, samples.center_error + problem.product_error * samples.norm)
+    if problem.unpenalized.n_rows:
+        doubt += root * EPS * row_norms(constants)
+    if problem.unpenalized.n_rows and n_tasks == 2:  # the difference of two classes, as for a single solution
+        unseen = 2.0 * row_norms(stack[several, rows] - problem.loss.canonical(stack[several, rows]))
+        doubt += np.bincount(several, problem.norms[rows] * unseen, n_several) + root * EPS * row_norms(intercepts)
     for factor, sizes in (
         (root * EPS, np.abs(centers[rows]) * row_norms(public)),
         (8 * EPS, problem.norms[rows] * own),
         (problem.product_error, problem.rounding_norms[rows] * own),
     ):
         doubt += factor * np.bincount(several, sizes, n_several)
-    excess, rounding = 0.5 * curvature * distance**2, curvature * doubt * (distance + doubt)
-    counts = excess + rounding > _NEGLIGIBLE * np.abs(primals)
-    return intercepts, counts * excess, counts * rounding
+    return intercepts, distance, doubt
 
 
 def intercept_excess(

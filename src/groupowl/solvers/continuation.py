@@ -85,8 +85,9 @@ class Looks(Sequence[Any]):
     losses, primals, duals, gaps : list of float
     """
 
-    def __init__(self, found: kernel.Certified) -> None:
+    def __init__(self, found: kernel.Certified, problem: Problem) -> None:
         self.found = found
+        self.is_quadratic = problem.loss.is_quadratic
         self.exact: dict[int, Residual] = {}  # which have another residual, and no certificate yet
         self.losses, self.primals, self.duals, self.gaps = found.numbers[:, :4].T.tolist()
 
@@ -101,8 +102,11 @@ class Looks(Sequence[Any]):
         k = range(len(self))[k]
         theta, C, correlations = self.found.theta[k], self.found.products[k], self.found.correlations[k]
         numbers = self.found.numbers[k].tolist()
-        loss, primal, dual, gap, rounding, _, scale, product, square, norm, reach, dual_error = numbers
-        residual = Residual(theta, C, C, correlations, norm, np.array([product, square]), loss, reach, 0.0)
+        loss, primal, dual, gap, rounding, _, scale, product, square, norm, reach, dual_error, *of_loss = numbers
+        raw = None if self.found.raw is None else self.found.raw[k]
+        totals = np.array([product, square] if self.is_quadratic else [])
+        descent = C if raw is None else None
+        residual = Residual(theta, C, descent, correlations, norm, totals, loss, reach, *of_loss, raw=raw)
         if not math.isfinite(gap):
             return residual, None
         size, proved = abs(scale), (primal, dual, gap, rounding, dual_error, residual)
@@ -132,7 +136,7 @@ class Batch:
         """Coefficients as users get them, where the compiled twin has looked at them."""
         if not isinstance(self.looks, Looks):
             return None
-        return all_published(self.origin, self.stack, np.array(self.looks.primals))
+        return all_published(self.origin, self.stack, np.array(self.looks.primals), self.looks.found.numbers[:, -1])
 
 
 class Proposal(NamedTuple):
@@ -342,6 +346,7 @@ class Continuation:
         problem, data = self.small, self.kernel_data()
         if data is None or self._is_null(alphas[0] * weights):
             return [None]
+        block = problem.unpenalized
         started, passes = time.perf_counter(), problem.design.passes
         begun = passes.total
         part = KERNEL_GOAL if len(alphas) == 1 else _PATH_GOAL
@@ -354,7 +359,8 @@ class Continuation:
                 least_loss=self.least_loss,
                 max_steps=self.settings.max_iter,
                 capacity=capacity,
-                B_init=self.B,
+                B_init=self.B[: problem.n_rows],
+                intercept_init=block.intercept(self.B[problem.n_rows :]) if block.n_rows else None,
                 interrupted=self.settings.interrupted,
                 rescue=self._rescue,
             )
@@ -363,7 +369,7 @@ class Continuation:
             self._capacity = None  # most need little memory, and those that follow will need more
         if found.n_run == 0:
             return [None]
-        stack = found.stack()
+        stack = _with_intercepts(problem, found)
         selects = np.diff(found.first[: found.n_run + 1]).tolist()
         looks = self.looks(np.multiply.outer(alphas[: len(stack)], weights), stack)
         costs = found.passes[: found.n_run] * (problem.design.n_features * problem.design.unit)
@@ -381,7 +387,7 @@ class Continuation:
     def _rescue(self, found: kernel.Proposals) -> None:
         """Go to the last coefficients that the kernel has found before it was interrupted."""
         if found.n_run:
-            self.B = found.stack()[-1]
+            self.B = _with_intercepts(self.small, found)[-1]
 
     @np.errstate(all="ignore")  # what is not finite proves nothing
     def looks(self, lams: FloatArray, stack: FloatArray) -> Sequence[tuple[Residual, Certificate | None]]:
@@ -389,9 +395,10 @@ class Continuation:
         problem, data = self.small, self.kernel_data()
         looks = None if data is None else twin_looks(problem, data, lams, stack)
         if looks is None:
-            residuals = problem.residuals(stack) if len(stack) > 1 else [problem.residual(stack[0])]
+            shared = len(stack) > 1 and problem.may_share_products
+            residuals = problem.residuals(stack) if shared else map(problem.residual, stack)
             return [(residual, None) for residual in residuals]
-        nothing = np.bincount(np.flatnonzero(stack != 0.0) // stack[0].size, minlength=len(stack)) == 0
+        nothing = ~stack[:, : problem.n_rows].any(axis=(1, 2))
         for k in np.flatnonzero(nothing).tolist():  # that nothing is best must be known exactly
             looks.exact[k] = problem.residual(stack[k])
         return looks
@@ -442,7 +449,7 @@ class Continuation:
         goal = problem.goal(self.settings.tol)
         with np.errstate(all="ignore"):
             certificate = proposal.certified(problem)
-            if not certificate.gap <= goal or (certificate.gap > 0.0 and not B.any()):
+            if not certificate.gap <= goal or (certificate.gap > 0.0 and not B[: problem.n_rows].any()):
                 return None
             public = published(origin, B, certificate, dtype)
         if not public.gap(certificate) <= goal:
@@ -504,10 +511,13 @@ def twin_looks(problem: Problem, data: kernel.KernelData, lams: FloatArray, stac
     is_small = design.n_samples * design.n_features * samples.n_tasks <= _MOST_PRODUCTS
     if not data.is_dense or not is_small or design.n_samples > kernel.MOST_CERTIFIED_SAMPLES:
         return None
+    block, n_rows = problem.unpenalized, problem.n_rows
+    constants = np.stack([block.intercept(B[n_rows:]) for B in stack]) if block.n_rows else None
     found = kernel.certify(
         data,
         lams,
-        stack,
+        stack[:, :n_rows],
+        constants,
         norms=problem.norms,
         rounding_norms=problem.rounding_norms,
         y_norm=samples.norm,
@@ -516,7 +526,21 @@ def twin_looks(problem: Problem, data: kernel.KernelData, lams: FloatArray, stac
         scale_error=problem.scale_error,
     )
     design.charge(len(stack) * design.n_features + float(found.n_rows))
-    return Looks(found)
+    return Looks(found, problem)
+
+
+def _with_intercepts(problem: Problem, found: kernel.Proposals) -> FloatArray:
+    """Coefficients of all solves that were run, intercepts included where they are coefficients.
+
+    Where nothing is selected, they are those of the model without features to the last digit.
+    """
+    stack, block = found.stack(), problem.unpenalized
+    if not block.n_rows:
+        return stack
+    null, selects = block.null_rows(), stack.any(axis=(1, 2))
+    intercepts = found.intercept[: found.n_run]
+    rows = [block.with_intercept(null, b) if any_row else null for b, any_row in zip(intercepts, selects, strict=True)]
+    return np.concatenate([stack, np.stack(rows)], axis=1)
 
 
 def _accepted(
@@ -534,7 +558,7 @@ def _accepted(
         steps, passes, seconds = costs
         values = certificate.primal, certificate.dual, certificate.gap
         n_active = len(_candidates(problem, rule))  # as they are when the certificate is made
-        n_nonzero = int(problem.penalty.nonzero(B).sum())
+        n_nonzero = int(problem.penalty.nonzero(B[: problem.n_rows]).sum())
         return History.from_rows([HistoryRow(steps, seconds, passes, *values, n_active, n_nonzero)])
 
     return solve_result(
@@ -564,7 +588,7 @@ def _screened_at(problem: Problem, B: FloatArray, certificate: Certificate, rule
         return np.full(penalty.n_units, NEVER)
     screened_at = np.zeros(penalty.n_units, dtype=np.intp)
     screened_at[safe_rows(problem, certificate, _candidates(problem, rule), rule)] = NEVER
-    screened_at[penalty.nonzero(B)] = NEVER
+    screened_at[penalty.nonzero(B[: problem.n_rows])] = NEVER
     return screened_at
 
 
@@ -584,6 +608,8 @@ def compiled_data(problem: Problem) -> kernel.KernelData | None:
         return None
     if penalty.unit_starts is None or not penalty.is_norm:  # it knows units of neighboring rows, no ridge and no signs
         return None
+    if samples.w.shape[1] > 1:
+        return None
     return kernel.KernelData(
         data.X,
         samples.Y,
@@ -591,6 +617,7 @@ def compiled_data(problem: Problem) -> kernel.KernelData | None:
         mean=data.mean,
         scale=data.scale,
         sample_weight=samples.w[:, 0],
+        fit_intercept=problem.unpenalized.n_rows > 0,
         unit_starts=None if penalty.rows_are_units else penalty.unit_starts,
     )
 
