@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import numbers
 import operator
 import os
@@ -56,6 +57,8 @@ def lookup(argument: str, name: Any, known: Mapping[str, Entry]) -> Entry:
 
 def truth_value(argument: str, value: Any) -> bool:
     """``value`` as True or False; numbers and text, which Python would take for one of them, are refused."""
+    if value is True or value is False:
+        return bool(value)
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{argument} must be True or False, got {value!r} of type {type(value).__name__}.")
     return bool(value)
@@ -63,7 +66,7 @@ def truth_value(argument: str, value: Any) -> bool:
 
 def positive_integer(argument: str, value: Any, *, minimum: int = 1) -> int:
     """``value`` as an integer of at least ``minimum``."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
         raise TypeError(f"{argument} must be an integer, got {value!r} of type {type(value).__name__}.")
     if value < minimum:
         raise ValueError(f"{argument} must be at least {minimum}, got {value!r}.")
@@ -72,13 +75,13 @@ def positive_integer(argument: str, value: Any, *, minimum: int = 1) -> int:
 
 def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least: float = -np.inf) -> float:
     """``value`` as a finite float, strictly above one bound and not below the other."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if type(value) is not float and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
         raise TypeError(f"{argument} must be a number, got {value!r} of type {type(value).__name__}.")
     try:
         number = float(value)
     except OverflowError as error:
         raise ValueError(f"{argument} is too large for a number of double precision.") from error
-    if not np.isfinite(number) or number <= above or number < at_least:
+    if not math.isfinite(number) or number <= above or number < at_least:
         bound = f" above {above:g}" if above > -np.inf else f" of at least {at_least:g}" if at_least > -np.inf else ""
         raise ValueError(f"{argument} must be a finite number{bound}, got {value!r}.")
     return number
@@ -196,9 +199,8 @@ def check_finite(argument: str, values: Any, *, remedy: str, names: Iterable[Any
     """Refuse NaN and infinity in an array or sparse array, with their number and columns, by name where there are."""
     is_sparse = sp.issparse(values)
     stored = values.data if is_sparse else values
-    with np.errstate(all="ignore"):
-        if np.isfinite(np.sum(stored, dtype=np.float64)):  # quicker than a look at each, and NaN or infinity would show
-            return
+    if _has_finite_sum(stored):
+        return
     bad = ~np.isfinite(stored)
     if not bad.any():
         return
@@ -207,6 +209,12 @@ def check_finite(argument: str, values: Any, *, remedy: str, names: Iterable[Any
     else:
         per_column = bad.reshape(len(bad), -1).sum(axis=0) if bad.ndim else np.ones(1, dtype=np.intp)
     raise ValueError(count_message(argument, per_column, remedy, names))
+
+
+def _has_finite_sum(values: Any) -> bool:
+    """Whether numbers have a finite sum, and so are finite: quicker than a look at each."""
+    with np.errstate(all="ignore"):
+        return math.isfinite(np.add.reduce(values, axis=None, dtype=np.float64))
 
 
 def finite_matrix(argument: str, values: Any, *, remedy: str, names: Iterable[Any] | None = None) -> FloatArray:
@@ -393,10 +401,11 @@ def check_targets(
     if may_miss:
         matrix = as_float_array(f"{argument}{where}", Y, ndim=(1, 2))
         matrix = matrix if matrix.ndim == 2 else matrix[:, None]
-        remedy = "Remove or correct them; NaN stands for a target that was not observed."
-        missing = np.isnan(matrix)
-        known = np.where(missing, 0.0, matrix) if missing.any() else matrix
-        check_finite(f"{argument}{where}", known, remedy=remedy, names=names)
+        may_miss = len(matrix) == 0 or not _has_finite_sum(matrix)
+        if may_miss:
+            remedy = "Remove or correct them; NaN stands for a target that was not observed."
+            missing = np.isnan(matrix)
+            check_finite(f"{argument}{where}", np.where(missing, 0.0, matrix), remedy=remedy, names=names)
     else:
         matrix = finite_matrix(f"{argument}{where}", Y, remedy=remedy, names=names)
     check_length(argument, np.shape(Y), n_samples, where)

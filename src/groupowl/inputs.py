@@ -215,6 +215,9 @@ def penalty_options(
     positive: Any = False,
 ) -> PenaltyOptions:
     """Options of the penalty from arguments as users give them; groups of one and factors of one are plain."""
+    is_plain = feature_groups is None and penalty_factor is None and type(ridge) is float and ridge == 0.0
+    if is_plain and positive is False and group_scale == "size":  # what nearly everybody asks for
+        return PLAIN
     known = None if names is None else list(names)
     penalty_factor, positive = _by_names(penalty_factor, known), _by_names(positive, known)
     lookup("group_scale", group_scale, dict.fromkeys(GROUP_SCALES))

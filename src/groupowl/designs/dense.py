@@ -25,6 +25,12 @@ _GATHER_FRACTION = {"C": 0.1, "F": 0.4}
 _GATHER_ROWS = 256
 
 
+# Where squares about the mean are at least this part of all squares, their difference has nearly all digits.
+_LEAST_VARIATION = 0.5
+# With more columns than this part where it is not so, these are not copied.
+_MOST_OTHERS = 0.25
+
+
 class DenseDesign(LocalDesign):
     """An ndarray of shape (n_samples, n_features), never copied as a whole.
 
@@ -55,6 +61,22 @@ class DenseDesign(LocalDesign):
         return self.X[:, support] if is_faster else None
 
     def compute_moments(self, w: Handle) -> ColumnMoments:
+        """From one product and the squares of the columns, for equal weights and columns whose means do not cancel."""
+        if not 0.0 < w.min() == w.max():
+            return self._moments_in_two_passes(w)
+        total, squares = float(w.sum()), float(w[0, 0]) * self.squares
+        mean = self.transposed(w)[:, 0] / total
+        centered = squares - total * mean * mean
+        others = np.flatnonzero(~(centered >= _LEAST_VARIATION * squares))  # those that are not finite among them
+        if len(others) > _MOST_OTHERS * self.n_features:
+            return self._moments_in_two_passes(w)
+        rest = np.zeros_like(mean)
+        if len(others):
+            exact = self.restrict(others)._moments_in_two_passes(w)
+            mean[others], rest[others], centered[others] = exact.mean, exact.rest, exact.squares
+        return ColumnMoments(total, mean, rest, centered)
+
+    def _moments_in_two_passes(self, w: Handle) -> ColumnMoments:
         """About the first row, then about the means: a constant column has exactly its value as mean."""
         first, total = self.X[0].astype(np.float64), float(w.sum()) or 1.0
         sums, rest, squares = np.zeros((3, self.n_features))

@@ -29,7 +29,15 @@ from ..categories import Categories, check_unseen, find_categories, fitted_categ
 from ..designs import Design, far_design, row_chunks, rows_like
 from ..inputs import exclusive_classes, feature_names, penalty_options, resolve_columns
 from ..losses import check_offset, resolve_loss, with_offset
-from ..model import Model, adaptive_factor, check_alpha, relaxed_coefficients, warn_if_correlated, warn_unless_bounded
+from ..model import (
+    AUTO_FRACTION,
+    Model,
+    adaptive_factor,
+    check_alpha,
+    relaxed_coefficients,
+    warn_if_correlated,
+    warn_unless_bounded,
+)
 from ..model_selection import Fitting
 from ..norm import PenaltyOptions
 from ..path import PathResult, path_through_fit
@@ -42,6 +50,7 @@ from ..solvers import (
     SolverSettings,
     check_callback,
     check_settings,
+    lean_lam_max,
     lean_solve,
     warn_unless_converged,
 )
@@ -226,7 +235,8 @@ class GroupOWLBase(ReportMethods):
             targets = self._encode_targets(Y, named, weight)
             n_targets = targets.Y.shape[1]
         labels |= targets.labels
-        fitting = replace(fitting, **targets.fitting)
+        if targets.fitting:
+            fitting = replace(fitting, **targets.fitting)
         if not reset:
             self._check_like_fit(labels, n_targets)
         known = names if reset else getattr(self, "feature_names_in_", None)
@@ -388,11 +398,9 @@ class GroupOWLBase(ReportMethods):
             "unpenalized_": data.fitting.unpenalized,
             "coef_": coef,
             "intercept_": intercept,
-            "clusters_": result.clusters,
             "dual_gap_": result.gap,
             "n_iter_": result.n_iter,
-            "screened_fraction_": 1.0 - len(result.active) / data.n_features,
-            "solve_result_": replace(result, _theta=None),  # which would keep the data in memory
+            "solve_result_": result if result._theta is None else replace(result, _theta=None),  # which keeps the data
         }
         if (groups := data.fitting.options.groups_of_columns) is not None:
             fitted["feature_groups_"] = groups
@@ -594,8 +602,8 @@ class SingleFit(GroupOWLBase):
 
     def _small_fit(self, data: FitData) -> tuple[FloatArray, SolveResult, float] | None:
         """Weights, solve and alpha of a fit that asks for nothing out of the ordinary, or None."""
-        fitting, alpha = data.fitting, self.alpha
-        is_ordinary = isinstance(alpha, float) and 0.0 < alpha < np.inf and isinstance(self.weights, str | np.ndarray)
+        fitting, alpha = data.fitting, check_alpha(self.alpha)
+        is_ordinary = isinstance(self.weights, str | np.ndarray)
         is_warm = self.warm_start and (hasattr(self, "solve_result_") or hasattr(self, "_iterate"))
         is_watched = self.verbose or self.callback is not None or self.resume is not None
         asks_more = is_warm or is_watched or self.standardize or self._keeps_solves
@@ -607,9 +615,22 @@ class SingleFit(GroupOWLBase):
         weights = resolve_weights(
             self.weights, n_features=data.n_features, n_tasks=data.n_targets, n_samples=data.n_samples
         )
-        how = {"loss": fitting.loss, "fit_intercept": fitting.fit_intercept, "weight": 1.0 / data.n_samples}
-        result = lean_solve(data.X, data.Y, alpha * weights, fitting.settings, **how)
-        return None if result is None else (weights, result, float(alpha))
+        if alpha is None:
+            smallest = lean_lam_max(data.X, data.Y, weights, loss=fitting.loss, fit_intercept=fitting.fit_intercept)
+            if smallest is None:
+                return None
+            alpha = AUTO_FRACTION * smallest / data.n_samples
+        result = lean_solve(
+            data.X,
+            data.Y,
+            alpha * weights,
+            fitting.settings,
+            loss=fitting.loss,
+            fit_intercept=fitting.fit_intercept,
+            weight=1.0 / data.n_samples,
+            drops_theta=True,
+        )
+        return None if result is None else (weights, result, alpha)
 
     def _path_through_fit(self, alphas_of: Callable[[float], FloatArray], callback: Callback) -> PathResult:
         """The path at other alphas, with the fit as one of its points; the fit must have kept its solves.
@@ -630,6 +651,10 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
 
     Data on disk or on a cluster become designs. With ``reset=False`` features must be those of the fit.
     """
+    is_ready = type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.dtype in _MATRIX_CHECKS["dtype"]
+    if reset and is_ready:
+        checks.check_finite("X", X, remedy=checks.IMPUTE)
+        return X, None
     if (design := far_design(X)) is not None:
         names = None if design.feature_names is None else np.asarray(design.feature_names, dtype=object)
         if not reset:
@@ -652,19 +677,16 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
         remedy = "Rename them, or give the data without names, for example X.to_numpy()."
         raise ValueError(f"{what}, {checks.list_columns(repeated, None)}, and names must be unique. {remedy}")
     X = checks.checked_sparse("X", X) if sp.issparse(X) else X  # before scikit-learn converts it
-    checked, names = X, None
-    is_ready = type(X) is np.ndarray and X.dtype in _MATRIX_CHECKS["dtype"] and X.ndim == 2 and X.size > 0
-    if not (reset and is_ready):
-        scratch = copy(estimator)  # validation writes n_features_in_ and feature_names_in_ before all checks are done
-        try:
-            checked = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)
-        except (TypeError, ValueError) as error:
-            complaint = checks.complain_of_entries("X", X if given_names is not None else np.asarray(X))
-            reason = printable(error, keep="\n")  # scikit-learn lists names as they are
-            if isinstance(error, TypeError):
-                raise TypeError(f"X: {reason}" if complaint is None else f"{complaint} ({reason})") from None
-            raise ValueError(complaint or f"X: {reason}") from None
-        names = getattr(scratch, "feature_names_in_", None)
+    scratch = copy(estimator)  # validation writes n_features_in_ and feature_names_in_ before all checks are done
+    try:
+        checked = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)
+    except (TypeError, ValueError) as error:
+        complaint = checks.complain_of_entries("X", X if given_names is not None else np.asarray(X))
+        reason = printable(error, keep="\n")  # scikit-learn lists names as they are
+        if isinstance(error, TypeError):
+            raise TypeError(f"X: {reason}" if complaint is None else f"{complaint} ({reason})") from None
+        raise ValueError(complaint or f"X: {reason}") from None
+    names = getattr(scratch, "feature_names_in_", None)
     checks.check_finite("X", checked, remedy=checks.IMPUTE, names=names)
     return checked, names
 

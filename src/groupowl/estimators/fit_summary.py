@@ -6,6 +6,7 @@ import numbers
 import warnings
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -261,12 +262,10 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         intercept_: Any  # an array, or a number where y was one-dimensional
         alpha_: float
         weights_: FloatArray
-        clusters_: IndexArray
         unpenalized_: IndexArray
         penalty_factor_: FloatArray
         dual_gap_: float
         n_iter_: int
-        screened_fraction_: float
         solve_result_: results.SolveResult
         has_offset_: bool
         n_features_in_: int
@@ -276,6 +275,18 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         categories_: dict[str, list[str]]
         penalized_coef_: FloatArray
         penalized_intercept_: Any
+
+    # Fitted attributes that few read: a small fit takes less time than they do.
+
+    @cached_property
+    def clusters_(self) -> IndexArray:
+        """Cluster of each feature."""
+        return self.solve_result_.clusters
+
+    @cached_property
+    def screened_fraction_(self) -> float:
+        """Fraction of the features that are proved to be zero."""
+        return 1.0 - len(self.solve_result_.active) / len(self.solve_result_.B)
 
     def _penalized_coefficients(self) -> tuple[Any, Any]:
         """Public coefficients and intercept that the certificates are about."""

@@ -448,6 +448,8 @@ class FitCheck(SolutionCheck):
         stated_gap, primal, dual = map(real_number, (fit.dual_gap_, stated.primal, stated.dual))
         nearest = min(max(dual, primal - stated_gap), primal) if np.isfinite(dual) else primal - stated_gap
         claims = [
+            Claim("clusters_", fit.clusters_, clusters),
+            Claim("screened_fraction_", fit.screened_fraction_, 1.0 - len(sure.active) / len(sure.B)),
             Claim("relaxed", "penalized_coef_" in vars(fit), bool(fit.relaxed)),
             Claim("solve_result_.active", stated.active, sure.active),
             Claim("solve_result_.clusters", stated.clusters, clusters),

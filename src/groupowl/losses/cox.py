@@ -246,17 +246,26 @@ class RiskSets:
     mass: FloatArray
 
     def risks(self, z: FloatArray) -> Risks:
-        """From the predictors of the samples, in their own order."""
+        """From the predictors of the samples, in their own order; those of the last predictor are kept.
+
+        Certificates ask for the loss, the dual point and the dual value of one predictor after the other.
+        """
+        last = vars(self).get("_last")
+        if last is not None and bool((last[0] == z).all()):
+            found: Risks = last[1]
+            return found
         logs = self.below_top(z[self.order])
         relative = np.exp(logs)
         weighted = self.base * relative
-        return Risks(logs, relative, weighted, self.total(weighted))
+        found = Risks(logs, relative, weighted, self.total(weighted))
+        vars(self)["_last"] = z.copy(), found  # at once: other threads may read it
+        return found
 
     def value(self, risks: Risks) -> float:
         """The loss of this task; infinite where relative risks leave the range of numbers."""
         if not risks.logs.min(initial=0.0) >= -_LARGEST_RANGE:
             return np.inf
-        return self.unit * float(self.mass @ np.log(risks.sums) - self.base[self.died] @ risks.logs[self.died])
+        return self.unit * float(self.mass @ np.log(risks.sums) - self._base_of_died @ risks.logs[self.died])
 
     def floor(self) -> float:
         """The value where deaths have all the risk, those of a tie the same."""
@@ -277,12 +286,17 @@ class RiskSets:
 
     def total(self, x: FloatArray) -> FloatArray:
         """Sum of ``x`` over each term, tied deaths less what is taken off."""
+        if self._is_untied:
+            return self._running(x, self.stratum)[self.died]
         less = self.less if x.ndim == 1 else self.less[:, None]
         return self._others(x)[self.tie] + (1.0 - less) * np.add.reduceat(x[self.died], self._ties)[self.tie]
 
     def at_risk(self, rates: FloatArray) -> FloatArray:
         """For each sample the sum of ``rates`` over the terms that it is part of, less what is taken off there."""
         jumps = np.zeros(len(self.order))
+        if self._is_untied:
+            jumps[self.died] = rates
+            return self._running(jumps[::-1], self.stratum[::-1])[::-1]
         jumps[self.first[self.has_others] - 1] = np.bincount(self.tie, rates)[self.has_others]
         found = self._running(jumps[::-1], self.stratum[::-1])[::-1]
         found[self.died] += np.bincount(self.tie, rates * (1.0 - self.less))[self.tie_of_died]
@@ -293,6 +307,10 @@ class RiskSets:
         shares = s * self.mass / risks.sums
         logs = np.log(s) - np.log(risks.sums) if s > 0.0 else np.zeros(len(risks.sums))
         others, moments = self._others(risks.weighted), self._others(risks.weighted * risks.logs)
+        if self._is_untied:  # the same as below with less to look up
+            p = (1.0 - s) / self.deaths + s * risks.relative[self.died] / risks.sums
+            total = float(shares @ (others * logs + moments)) + float((self.mass * self._base_of_died) @ xlogy(p, p))
+            return -self.unit * total
         total = float(shares @ (others[self.tie] * logs + moments[self.tie]))
         chosen, tie, place = self.died, self.tie_of_died, 0
         while len(chosen):  # one term of each tie at a time
@@ -307,7 +325,26 @@ class RiskSets:
 
     def below_top(self, x: FloatArray) -> FloatArray:
         """Less the largest of the stratum."""
+        if self._is_one_stratum:
+            return x - np.maximum.reduce(x)
         return x - np.maximum.reduceat(x, self._strata)[self.stratum]
+
+    @cached_property
+    def _is_one_stratum(self) -> bool:
+        return self.largest_stratum == len(self.order)
+
+    @cached_property
+    def _is_untied(self) -> bool:
+        """Whether every death is at a time of its own, and so a term of its own."""
+        return len(self.first) == len(self.died)
+
+    @cached_property
+    def _have_others(self) -> bool:
+        return bool(self.has_others.all())
+
+    @cached_property
+    def _base_of_died(self) -> FloatArray:
+        return self.base[self.died]
 
     @cached_property
     def _strata(self) -> IndexArray:
@@ -325,14 +362,15 @@ class RiskSets:
 
     def _others(self, x: FloatArray) -> FloatArray:
         """Sum of ``x`` over those at risk at each tie but its deaths."""
-        found = self._running(x, self.stratum)[self.first - 1]
-        found[~self.has_others] = 0.0
+        found: FloatArray = self._running(x, self.stratum)[self.first - 1]
+        if not self._have_others:
+            found[~self.has_others] = 0.0
         return found
 
     def _running(self, x: FloatArray, stratum: IndexArray) -> FloatArray:
         """Running sums within strata; doubling steps, because differences of sums over all strata would cancel."""
-        if self.largest_stratum == len(x):
-            return np.cumsum(x, axis=0)
+        if self._is_one_stratum:
+            return np.add.accumulate(x)
         x, step = x.copy(), 1
         while step < self.largest_stratum:
             is_same = stratum[step:] == stratum[:-step]

@@ -6,8 +6,11 @@ new solver from forgetting it, and what makes histories comparable.
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -235,7 +238,7 @@ class Run:
     def _after_last_test(self, answer: Answer) -> Answer:
         """Test the rows with the certificate of the answer itself; dropping them hardly ever raises its objective.
 
-        Never where the bounds are those of balls. If they are local and it is too much, the rows stay as they are.
+        Never where the bounds are those of balls. If some are local and it is too much, the rows stay as they are.
         """
         units = self.screened.test_full(answer.certificate)
         proved = self.full.penalty.rows(units)
@@ -255,7 +258,12 @@ class Run:
         answer = self.answer if status is Status.CONVERGED else None
         answer = answer or self._on_full_problem(self.incumbent)
         answer = self._with_polished_block(answer)
-        answer = self.answer = self._after_last_test(answer)
+        screened_at: Callable[[], IndexArray] = lambda: self.screened_at
+        if math.isfinite(self.full.loss.curvature):
+            answer = self._after_last_test(answer)
+        elif self.screened.rule is not None:
+            screened_at = cache(partial(_tested, self.screened, answer, self.screened_at, len(self.rows) - 1))
+        self.answer = answer
         public = self._published(answer)
         gap = public.gap(answer.certificate)
         if status is Status.CONVERGED and gap > self.goal > 0.0:  # by rounding, after the last rows were tested
@@ -272,6 +280,18 @@ class Run:
             self.n_iter,
             self.full.design.passes.total - self._passes_before,
             time.perf_counter() - self._started,
-            screened_at=lambda: self.screened_at,
+            screened_at=screened_at,
             history=lambda: History.from_rows(self.rows),
         )
+
+
+@np.errstate(all="ignore")
+def _tested(screened: ScreenedProblem, answer: Answer, screened_at: IndexArray, last: int) -> IndexArray:
+    """When each unit was proved zero, after a test with the last certificate by local bounds alone.
+
+    These take two passes over the data, and so are made when somebody asks. Rows that are not zero stay as they are.
+    """
+    penalty, found = screened.full.penalty, screened_at.copy()
+    found[screened.test_full(answer.certificate)] = last
+    found[penalty.nonzero(answer.B[: screened.full.n_rows]) & (screened_at < 0)] = NEVER
+    return found

@@ -7,7 +7,8 @@ All else, and whatever the kernel does not prove, goes the long way, which knows
 from __future__ import annotations
 
 import time
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -15,8 +16,9 @@ import numpy as np
 from .. import kernel
 from .._typing import FloatArray, IndexArray
 from ..losses import Loss, resolve_loss
-from ..norm import GroupOWL
+from ..norm.kernels import cluster_labels, owl_gauge, row_norms
 from ..problem import Balls, Correlations
+from ..screening import Rule
 from ..weights import are_ordinary
 from .continuation import KERNEL_GOAL
 from .settings import SolverSettings
@@ -24,20 +26,27 @@ from .solve_result import NEVER, History, HistoryRow, SolveResult, Status
 
 # Entries of X: for more of them the rest of a solve hardly counts.
 _MOST_ENTRIES = 2**18
+# Correlations that are smaller than this part of what their terms could add up to may have too few digits.
+_ROUNDED = 1e-4
+_NOTHING = np.zeros((0, 0))
 
 
 def lean_solve(
-    X: Any, Y: Any, lam: Any, settings: SolverSettings, *, loss: Any, fit_intercept: Any, weight: float = 1.0
+    X: Any,
+    Y: Any,
+    lam: Any,
+    settings: SolverSettings,
+    *,
+    loss: Any,
+    fit_intercept: Any,
+    weight: float = 1.0,
+    drops_theta: bool = False,
 ) -> SolveResult | None:
-    """The solve with this weight of every sample, or None where the long way is needed."""
-    is_small = _is_plain(X, 2) and _is_plain(Y, 1, 2) and 0 < X.size <= _MOST_ENTRIES and len(X) == len(Y) and Y.size
-    if (
-        not is_small
-        or len(X) > kernel.MOST_CERTIFIED_SAMPLES
-        or not _is_plain(lam, 1)
-        or len(lam) != X.shape[1]
-        or not are_ordinary(lam)
-    ):
+    """The solve with this weight of every sample, or None where the long way is needed.
+
+    Without theta the result holds nothing that grows with the number of samples.
+    """
+    if not _is_small(X, Y) or not _is_plain(lam, 1) or len(lam) != X.shape[1] or not are_ordinary(lam):
         return None
     loss, solver = resolve_loss(loss), cast(Any, settings.solver)
     is_default = getattr(solver, "uses_kernel", False) and solver.compress is not True and settings.callback is None
@@ -57,7 +66,35 @@ def lean_solve(
         part=KERNEL_GOAL,
         max_steps=settings.max_iter,
     )
-    return None if fit is None else _result(fit, loss, lam, settings, weight, time.perf_counter() - started)
+    if fit is None:
+        return None
+    facts = _Facts(fit, loss, lam, settings.rule, weight, time.perf_counter() - started, len(X))
+    return facts.result(fit.B, None if drops_theta else partial(_scaled_theta, fit.theta, weight * fit.scale))
+
+
+def _scaled_theta(theta: FloatArray, scale: float) -> FloatArray:
+    return scale * theta
+
+
+def lean_lam_max(X: Any, Y: Any, weights: FloatArray, *, loss: Any, fit_intercept: bool) -> float | None:
+    """Smallest factor of ``weights`` at which no row is selected, up to rounding; None where the long way is needed."""
+    if not (_is_small(X, Y) and resolve_loss(loss).is_quadratic):
+        return None
+    residual = Y.reshape(len(Y), -1)
+    if fit_intercept:
+        residual = residual - np.add.reduce(residual) / len(Y)
+    correlations = row_norms(X.T @ residual)
+    # Bounds from above what correlations would be if nothing cancelled, means neither.
+    reach = float(max(X.max(), -X.min())) * float(np.abs(Y).sum())
+    if not _ROUNDED * reach < np.maximum.reduce(correlations) < np.inf:
+        return None
+    return owl_gauge(correlations, weights)
+
+
+def _is_small(X: Any, Y: Any) -> bool:
+    if not (_is_plain(X, 2) and _is_plain(Y, 1, 2) and len(X) == len(Y)):
+        return False
+    return 0 < X.size <= _MOST_ENTRIES and Y.size > 0 and len(X) <= kernel.MOST_CERTIFIED_SAMPLES
 
 
 def _is_plain(values: Any, *ndim: int) -> bool:
@@ -77,59 +114,80 @@ def _can_use(loss: Loss, Y: FloatArray, *, fit_intercept: bool) -> bool:
     return True
 
 
-def _result(
-    fit: kernel.Fit, loss: Loss, lam: FloatArray, settings: SolverSettings, weight: float, seconds: float
-) -> SolveResult:
+class _Facts:
     """What users get of a fit; the parts that few read are made when they are read."""
-    values = weight * fit.primal, weight * fit.dual, weight * (fit.gap + fit.rounding)
-    screened_at = cache(partial(_screened_at, fit, loss, lam, settings, weight))
 
-    def history() -> History:
-        n_nonzero = int(np.count_nonzero(fit.B.any(axis=1)))
-        row = HistoryRow(fit.steps, seconds, fit.passes, *values, len(lam), n_nonzero)
+    def __init__(
+        self,
+        fit: kernel.Fit,
+        loss: Loss,
+        lam: FloatArray,
+        rule: Rule | None,
+        weight: float,
+        seconds: float,
+        n_samples: int,
+    ) -> None:
+        self.fit = fit._replace(B=fit.B.copy(), theta=_NOTHING)  # as they are now, and not for nothing
+        self.loss, self.lam, self.rule, self.weight = loss, lam, rule, weight
+        self.seconds, self.n_samples = seconds, n_samples
+
+    def result(self, B: FloatArray, theta: Callable[[], FloatArray] | None) -> SolveResult:
+        fit, weight = self.fit, self.weight
+        return SolveResult(
+            B=B,
+            intercept=fit.intercept,
+            primal=weight * fit.primal,
+            dual=weight * fit.dual,
+            gap=weight * (fit.gap + fit.rounding),
+            active=self.active,
+            screened_at=lambda: self.screened_at,
+            clusters=self.clusters,
+            n_iter=fit.steps,
+            n_passes=fit.passes,
+            status=Status.CONVERGED.value,
+            seconds=self.seconds,
+            history=self.history,
+            _theta=theta,
+        )
+
+    def active(self) -> IndexArray:
+        return np.flatnonzero(self.screened_at < 0)
+
+    def clusters(self) -> IndexArray:
+        return cluster_labels(row_norms(self.fit.B))
+
+    def history(self) -> History:
+        fit, n_nonzero = self.fit, int(np.count_nonzero(self.fit.B.any(axis=1)))
+        values = self.weight * fit.primal, self.weight * fit.dual, self.weight * (fit.gap + fit.rounding)
+        row = HistoryRow(fit.steps, self.seconds, fit.passes, *values, len(self.lam), n_nonzero)
         return History.from_rows([row])
 
-    return SolveResult(
-        B=fit.B,
-        intercept=fit.intercept,
-        primal=values[0],
-        dual=values[1],
-        gap=values[2],
-        active=lambda: np.flatnonzero(screened_at() < 0),
-        screened_at=screened_at,
-        clusters=lambda: GroupOWL(lam).clusters(fit.B),
-        n_iter=fit.steps,
-        n_passes=fit.passes,
-        status=Status.CONVERGED.value,
-        seconds=seconds,
-        history=history,
-        _theta=lambda: weight * fit.scale * fit.theta,
-    )
-
-
-def _screened_at(fit: kernel.Fit, loss: Loss, lam: FloatArray, settings: SolverSettings, weight: float) -> IndexArray:
-    """For each row 0 where the certificate proves that it is zero, and it is zero."""
-    if settings.rule is None:
-        return np.full(len(lam), NEVER)
-    rule, root, scale, norm = settings.rule, np.sqrt(weight), abs(fit.scale), np.sqrt(weight) * fit.theta_norm
-    balls = Balls(
-        gap=weight * fit.gap,
-        curvature=loss.curvature,
-        theta_norm=scale * norm,
-        residual_norm=norm,
-        distance=abs(1.0 - fit.scale) * norm if loss.is_quadratic else root * fit.distance,
-        balancing=root * fit.balancing,
-        reach=root * fit.reach,
-    )
-    correlations = weight * fit.correlations
-    norms = Correlations(scale * correlations, correlations, root * fit.norms, root * fit.rounding_norms)
-    upper = np.full(len(lam), np.inf)
-    if np.isfinite(loss.curvature):
-        upper = balls.upper_bounds(norms, len(fit.theta), two_sided=rule.two_sided)
-    if loss.bend is not None and (rule.two_sided or not np.isfinite(loss.curvature)):  # they are there already
-        local = balls.local_bounds(norms, weight * fit.squares.max(axis=1), fit.largest, loss.bend, len(fit.theta))
-        upper = np.minimum(upper, local)
-    screened_at = np.zeros(len(lam), dtype=np.intp)
-    screened_at[rule.kept(upper, lam)] = NEVER
-    screened_at[fit.B.any(axis=1)] = NEVER
-    return screened_at
+    @cached_property
+    def screened_at(self) -> IndexArray:
+        """For each row 0 where the certificate proves that it is zero, and it is zero."""
+        fit, lam, weight, rule = self.fit, self.lam, self.weight, self.rule
+        if rule is None:
+            return np.full(len(lam), NEVER)
+        root, scale, norm = np.sqrt(weight), abs(fit.scale), np.sqrt(weight) * fit.theta_norm
+        balls = Balls(
+            gap=weight * fit.gap,
+            curvature=self.loss.curvature,
+            theta_norm=scale * norm,
+            residual_norm=norm,
+            distance=abs(1.0 - fit.scale) * norm if self.loss.is_quadratic else root * fit.distance,
+            balancing=root * fit.balancing,
+            reach=root * fit.reach,
+        )
+        correlations = weight * fit.correlations
+        norms = Correlations(scale * correlations, correlations, root * fit.norms, root * fit.rounding_norms)
+        upper = np.full(len(lam), np.inf)
+        if np.isfinite(self.loss.curvature):
+            upper = balls.upper_bounds(norms, self.n_samples, two_sided=rule.two_sided)
+        bend = self.loss.bend
+        if bend is not None and (rule.two_sided or not np.isfinite(self.loss.curvature)):  # they are there already
+            local = balls.local_bounds(norms, weight * fit.squares.max(axis=1), fit.largest, bend, self.n_samples)
+            upper = np.minimum(upper, local)
+        screened_at = np.zeros(len(lam), dtype=np.intp)
+        screened_at[rule.kept(upper, lam)] = NEVER
+        screened_at[fit.B.any(axis=1)] = NEVER
+        return screened_at

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,16 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if is_fitted_name(name)}
 
 
+def _made_on_access(kind: type) -> list[str]:
+    """Fitted attributes of a class of estimators that are made when they are read for the first time."""
+    return [
+        name
+        for parent in kind.__mro__
+        for name, value in vars(parent).items()
+        if isinstance(value, cached_property) and is_fitted_name(name)
+    ]
+
+
 def constructor_arguments(obj: Any) -> dict[str, Any]:
     """What the constructor of an object has taken, but for what is about one call of ``fit``.
 
@@ -140,7 +151,11 @@ def encode(value: Any, arrays: dict[str, Any], what: str, place: str = "") -> An
     for tag, (classes, key) in _OBJECTS.items():
         if belongs_to(value, classes):
             tree = {_TAG: tag, "class": name, key: encode_named(constructor_arguments(value))}
-            return tree | ({"fitted": encode_named(fitted_attributes(value))} if tag == "estimator" else {})
+            if tag != "estimator":
+                return tree
+            for attribute in _made_on_access(kind):
+                getattr(value, attribute, None)
+            return tree | {"fitted": encode_named(fitted_attributes(value))}
     argument = place.partition("[")[0].partition(".")[0]
     shown = f"the {name} {getattr(value, '__name__', '')}".rstrip()
     raise TypeError(f"{what} cannot be saved: {place} is {shown}. {_REMEDIES.get(argument, _OTHER_REMEDY)}")
@@ -181,7 +196,7 @@ def decode(node: Any, arrays: dict[str, Any]) -> Any:
     obj = classes[parts["class"]](**parts[key])
     fitted = parts["fitted"] if kind == "estimator" else {}
     for name, value in fitted.items():
-        if not is_fitted_name(name) or hasattr(type(obj), name):
+        if not is_fitted_name(name) or (hasattr(type(obj), name) and name not in _made_on_access(type(obj))):
             raise Damage(f"{parts['class']}.{name} is nothing that a fit leaves behind")
         if value is not None:  # which no fit leaves behind either
             setattr(obj, name, value)
