@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from .._checks import check_sample_weight, check_targets, check_tasks, entry_weights
+from .._checks import check_sample_weight, check_targets, check_tasks, check_weights_of, entry_weights
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..norm.kernels import (
     EPS,
@@ -229,8 +229,7 @@ class Design(ABC):
         """
         remedy = f"Remove the samples without a target{f': {whole}' if whole else ''}."
         Y = check_targets(Y, self.n_samples, may_miss=not whole, remedy=remedy)
-        if whole and np.ndim(sample_weight) == 2:
-            raise ValueError(f"sample_weight must have one weight per sample, got {np.shape(sample_weight)}: {whole}.")
+        check_weights_of(whole, sample_weight)
         weight = check_sample_weight(sample_weight, self.n_samples, n_tasks=0 if whole else targets(Y).shape[1])
         Y, w = entry_weights(Y, weight, targets(Y).shape[1])
         check_tasks(w > 0.0)
