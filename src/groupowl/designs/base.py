@@ -154,6 +154,8 @@ class Design(ABC):
     deviation: FloatArray | None = None
     #: Which targets of which samples were observed, where weights differ between tasks.
     patterns: Patterns | None = None
+    #: Samples of positive weight that were left out because none of their targets was observed, and all there were.
+    left_out: tuple[int, int] = (0, 0)
     #: What columns are like in each task, where that is so and it is known.
     task_moments: TaskMoments | None = None
     _known_moments: tuple[Handle, ColumnMoments] | None = None
@@ -240,7 +242,9 @@ class Design(ABC):
         present = np.flatnonzero(w.any(axis=1))
         design: Design = self
         if len(present) < self.n_samples:
+            n_wanted = int(np.count_nonzero(weight.any(axis=1) if weight.ndim == 2 else weight))
             design, Y, w = self.rows(present), Y[present], w[present]
+            design.left_out = n_wanted - len(present), self.n_samples
         if w.shape[1] > 1:
             from .observed import ObservedDesign, find_patterns  # which is made of designs
 

@@ -193,7 +193,7 @@ class DaskDesign(Design):
         else:
             given = self._row_blocks("sample_weight", sample_weight, (1,) if whole else (1, 2), f" {checks.ENTRIES}")
             w = self.map(partial(checked_weights, whole=whole, targets=targets), given, Y, self._numbered)
-        total, counts, observed, n_uneven, n_special = summed((partial(tally, targets=targets), Y, w))[0]
+        total, counts, observed, n_wanted, n_uneven, n_special = summed((partial(tally, targets=targets), Y, w))[0]
         if n_special:
             checks.check_tasks(observed[None] > 0)
             of_entries = partial(block_entry_weights, targets=targets, is_uneven=n_uneven > 0)
@@ -208,6 +208,7 @@ class DaskDesign(Design):
             X = Blocks(function=block_rows, samples=(X, w), is_fleeting=True)
             design = self._like(X, [Place(self.places[i].number, counts[i]) for i in present], self.n_features)
             design.unit = self.unit * design.n_samples / self.n_samples
+            design.left_out = n_wanted - design.n_samples, self.n_samples
             Y, w = (self.map(block_rows, handle, w) for handle in (Y, w))
         if total_weight is not None:
             w = self.map(partial(np.multiply, total_weight / total), w)
@@ -353,6 +354,18 @@ def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any
     return classes, labels.map_blocks(encode, dtype=np.float64, new_axis=1, chunks=chunks)
 
 
+def mean_weights(Y: Any, sample_weight: FloatArray, n_tasks: int) -> FloatArray:
+    """Weights of samples, the means of those of the targets that were observed, for targets on a cluster."""
+    weight = sample_weight if sample_weight.ndim == 2 else sample_weight[:, None]
+    handles = blocks_of(Y), blocks_of(rows_like(weight, Y))
+    (parts,) = summed((partial(_mean_weights, n_tasks=n_tasks), *handles))
+    return np.concatenate(parts)
+
+
+def _mean_weights(Y: FloatArray, w: FloatArray, n_tasks: int) -> list[FloatArray]:
+    return [checks.entry_weights(Y, w, n_tasks)[1].mean(axis=1)]
+
+
 # What workers do with a block of rows, each a function of local arrays -----------------------------------
 
 
@@ -488,18 +501,21 @@ def block_entry_weights(Y: FloatArray, w: FloatArray, targets: Callable[..., Any
     return np.asfortranarray(w if is_uneven else w[:, :1])
 
 
-def tally(Y: FloatArray, w: FloatArray, targets: Callable[..., Any]) -> tuple[float, list[int], FloatArray, int, int]:
+def tally(Y: FloatArray, w: FloatArray, targets: Callable[..., Any]) -> tuple[Any, ...]:
     """What the targets and weights of a block add up to.
 
     The sum of the weights, the mean over tasks; samples that count, in a list; entries of each task that do; samples
-    whose weights differ between tasks; and whether targets are missing, or weights given for each of them.
+    of positive weight, whatever was observed; samples whose weights differ between tasks; and whether targets are
+    missing, or weights given for each of them.
     """
+    n_wanted = int(np.count_nonzero(w.any(axis=1)))
     is_special = w.shape[1] > 1 or bool(np.isnan(Y).any())
     if is_special:
         w = block_entry_weights(Y, w, targets, is_uneven=True)
     observed = np.count_nonzero(w, axis=0) * np.ones(targets(Y).shape[1])
     n_uneven = int(np.count_nonzero((w != w[:, :1]).any(axis=1)))
-    return float(w.sum()) / w.shape[1], [int(np.count_nonzero(w.any(axis=1)))], observed, n_uneven, int(is_special)
+    counts = [int(np.count_nonzero(w.any(axis=1)))]
+    return float(w.sum()) / w.shape[1], counts, observed, n_wanted, n_uneven, int(is_special)
 
 
 def block_labels(labels: Any, weight: Any = None) -> list[Any]:
