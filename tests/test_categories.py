@@ -201,7 +201,7 @@ def test_paths_of_classes_predict_from_the_frame(frame, Y):
     labels = np.where(Y[:, 0] > 0.0, "yes", "no")
     path = go.group_owl_path(frame, labels, loss="multinomial", categories=["sex", "site"], alphas=4)
     both = path.predict_proba(frame, path.alphas[-1])
-    np.testing.assert_array_equal(both, path.predict_proba(by_hand(frame), path.alphas[-1]))
+    np.testing.assert_allclose(both, path.predict_proba(by_hand(frame), path.alphas[-1]), rtol=1e-12)
     np.testing.assert_array_equal(path.predict(frame, path.alphas[-1]), np.array(["no", "yes"])[both.argmax(axis=1)])
 
 
@@ -213,7 +213,7 @@ def test_names_of_columns_follow_from_those_of_levels():
 
 
 @pytest.mark.parametrize(
-    "levels", [{"sex": ["f"]}, {"sex": ["m", "f"]}, {"other": ["f", "m"]}, {"sex": "fm"}, ["sex"], {}]
+    "levels", [{"sex": ["m", "f"]}, {"sex": ["f", "m", "x"]}, {"other": ["f", "m"]}, {"sex": "fm"}, ["sex"], {}]
 )
 def test_damaged_levels_of_paths_are_refused(levels, frame, Y, tmp_path):
     folder = go.save(go.group_owl_path(frame, Y, categories=["sex", "site"], alphas=3), tmp_path / "path")
@@ -236,7 +236,7 @@ def test_tables_of_paths_count_groups(frame, Y):
     names = set(path.feature_groups[last.support])
     assert lines[5].split()[2:4] == [str(last.n_selected), str(len(names))]
     assert path.n_units(last) == len(names) < last.n_selected
-    assert "<th>groups</th>" in path._repr_html_().replace(' class="number"', "")
+    assert ">groups</th>" in path._repr_html_()
     plain = go.group_owl_path(frame[["a", "b", "c"]], Y, alphas=3)
     assert "groups" not in repr(plain)
     assert plain.n_units(plain[-1]) == plain[-1].n_selected

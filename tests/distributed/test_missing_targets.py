@@ -197,11 +197,11 @@ def test_classes_need_all_of_them():
     with pytest.raises(ValueError, match=r"sample_weight must have one weight per sample, got \(90, 3\): loss='multi"):
         go.solve(computed_rows(X), Y, np.ones(D), loss="multinomial", sample_weight=W)
     Y[3, 1] = np.nan
-    with pytest.raises(ValueError, match="Y in block 0 has 1 NaN.*needs all targets of a sample"):
+    with pytest.raises(ValueError, match=r"Y in block 0 has 1 NaN.*needs all targets of a sample"):
         go.solve(computed_rows(X), da.from_array(Y, chunks=(30, -1)), np.ones(D), loss="multinomial")
 
 
 def test_statistics_need_all_of_them():
     X, Y, _ = case("squared")
-    with pytest.raises(ValueError, match="Y in block 0 has .*sufficient statistics are those of whole samples"):
+    with pytest.raises(ValueError, match=r"Y in block 0 has .*sufficient statistics are those of whole samples"):
         go.SufficientStatistics.from_dask(computed_rows(X), in_blocks(Y))

@@ -531,7 +531,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     clusters_ : ndarray of int of shape (n_features,)
         Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
-        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.
+        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized. Feature groups
+        have one number each: those of equal norm share it.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
@@ -757,7 +758,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     clusters_ : ndarray of int of shape (n_features,)
         Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
-        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.
+        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized. Feature groups
+        have one number each: those of equal norm share it.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int

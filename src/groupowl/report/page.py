@@ -29,7 +29,6 @@ from ..estimators.fit_summary import (
 )
 from ..model_selection import CRITERIA
 from ..model_selection.scores import as_score, verdicts
-from ..path import PathPoint, PathResult
 from ..plotting.coefficients import Selection
 from ..plotting.style import CHOSEN, COLORS, shortened_names
 from ..versions import installed_versions

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn import model_selection
@@ -385,9 +385,10 @@ def _checked_categories(fitted: dict[str, Any], place: str) -> dict[str, Any]:
 
 def _check_levels_of_path(values: Mapping[str, Any], place: str) -> None:
     """Refuse categories whose levels are not the features of a path."""
-    levels, names = values["categories"], values.get("feature_names")
+    levels, names = values["categories"], cast(Any, values.get("feature_names"))
     is_good = _are_levels(levels) and names is not None
-    if not is_good or Categories.behind(list(names), levels).coded_names != list(names):
+    coding = Categories.behind(names.tolist(), levels) if is_good else None
+    if coding is None or coding.coded_names != names.tolist() or not set(levels) <= set(coding.names):
         raise Damage(f"{place}.categories must hold the levels that features were made of, got {_shown(levels)}")
 
 

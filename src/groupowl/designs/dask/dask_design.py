@@ -486,9 +486,7 @@ def without_gaps(Y: FloatArray) -> FloatArray:
     return np.asfortranarray(np.where(np.isnan(Y), 0.0, Y))
 
 
-def checked_weights(
-    block: Any, Y: FloatArray, place: Place, whole: str, targets: Callable[..., Any]
-) -> FloatArray:
+def checked_weights(block: Any, Y: FloatArray, place: Place, whole: str, targets: Callable[..., Any]) -> FloatArray:
     """Weights of samples, as a column, or of entries; messages name the block."""
     n_tasks, where = 0 if whole else targets(Y).shape[1], f" in block {place.number}"
     w = checks.check_sample_weight(block, place.size, where, needs_weight=False, n_tasks=n_tasks)
