@@ -53,7 +53,6 @@ def way(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.filterwarnings("ignore:21 of 90 samples have no observed target")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -71,7 +70,6 @@ def test_solves_are_those_of_arrays(loss, fit_intercept, weighted):
         assert go.lam_max(make(X), Y, "oscar", **settings) == pytest.approx(alpha_max, rel=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:[0-9]* of 90 samples have no observed target")
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_paths_are_those_of_arrays(loss, name, way):
@@ -83,7 +81,6 @@ def test_paths_are_those_of_arrays(loss, name, way):
     np.testing.assert_allclose(found.coefs, expected.coefs, atol=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore:[0-9]* of 90 samples have no observed target")
 def test_a_screener_of_a_collection():
     X, Y, W = case("squared", seed=2)
     lam = 0.5 * go.lam_max(X, Y, "oscar", sample_weight=W) * go.weights.oscar(D)
@@ -95,7 +92,6 @@ def test_a_screener_of_a_collection():
     assert there.primal == pytest.approx(here.primal, rel=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:21 of 90 samples have no observed target")
 @pytest.mark.parametrize("loss", LOSSES)
 def test_estimators_fit_verify_and_come_back_from_disk(loss, tmp_path):
     X, Y, _ = case(loss)
@@ -111,7 +107,6 @@ def test_estimators_fit_verify_and_come_back_from_disk(loss, tmp_path):
     assert found.score(computed_rows(X), in_blocks(Y)) == pytest.approx(expected.score(X, Y), abs=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore:21 of 90 samples have no observed target")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
 def test_criteria_count_what_was_observed(loss, weighted):
@@ -134,7 +129,6 @@ def test_folds_of_one_target_are_of_the_samples_that_have_it():
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore:[0-9]* of 90 samples have no observed target")
 @pytest.mark.parametrize("given", ["Y", "sample_weight"])
 def test_folds_of_several_targets_are_refused(given):
     X, Y, W = case("squared", blocks=False)
@@ -150,9 +144,10 @@ def test_samples_without_any_target_are_told():
     X, Y, _ = case("squared")
     weight = np.ones(N)
     weight[5] = 0.0
+    n_lost = int(np.isnan(Y).all(axis=1).sum()) - 1
     frame = dd.from_pandas(pd.DataFrame(Y, columns=list("abc")), npartitions=2)
     for targets in (Y, in_blocks(Y), frame):
-        with pytest.warns(UserWarning, match="20 of 90 samples have no observed target and are left out"):
+        with pytest.warns(UserWarning, match=f"^{n_lost} of 90 samples have no observed target and are left out"):
             go.solve(computed_rows(X), targets, np.ones(D), sample_weight=weight)
 
 
@@ -187,7 +182,7 @@ def test_what_is_refused(change, message, fit_intercept):
 
 def test_weights_of_another_shape_are_refused():
     X, Y, W = case("squared", blocks=False)
-    with pytest.raises(ValueError, match=r"one weight per sample, shape \(7,\), or one for each of its targets"):
+    with pytest.raises(ValueError, match=r"one weight per sample, shape \(43,\), or one for each of its targets"):
         go.solve(computed_rows(X), Y, np.ones(D), sample_weight=W[:, :2])
 
 
