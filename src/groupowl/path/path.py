@@ -191,7 +191,7 @@ def group_owl_path(
             positive=positive,
         )
         if coding is not None:
-            free, options, names = coding.columns_of(free), coding.widened(options, group_scale), coding.names
+            free, options, names = coding.columns_of(free), coding.widened(options, group_scale), list(coding.names)
         Y, classes = (y, None)
         if design.known_statistics is None:
             Y, classes = _targets(y, loss, design, sample_weight)
