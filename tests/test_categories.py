@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import groupowl as go
-from groupowl.categories import coefficient_names, find_categories
+from groupowl.categories import Categories, coefficient_names, find_categories
 from groupowl.inputs import penalty_options
 from groupowl.model import build_model
 from groupowl.plotting import ClusterDisplay, CoefficientHeatmapDisplay, CoefficientPathDisplay
@@ -168,6 +168,78 @@ def test_paths(frame, Y):
     for point in path:  # a group is in or out as a whole
         inside = np.isin(np.arange(4, 8), point.support)
         assert inside.all() or not inside.any()
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_paths_predict_from_the_frame(frame, Y, saved, tmp_path):
+    """As from the columns that it becomes; and so do those of estimators, also from disk."""
+    path = go.group_owl_path(frame, Y, categories=["sex", "site"], alphas=4)
+    model = go.GroupOWLRegressorCV(categories=["sex", "site"], alphas=4, cv=3).fit(frame, Y)
+    if saved:
+        path, model = go.load(go.save(path, tmp_path / "path")), go.load(go.save(model, tmp_path / "model"))
+    coded = pd.DataFrame(by_hand(frame), columns=CODED)
+    for found in (path, model.path_):
+        assert found.categories == LEVELS
+        alpha = found.alphas[-1]
+        expected = by_hand(frame) @ found.coef_at(alpha).T + found.intercept_at(alpha)
+        np.testing.assert_allclose(found.predict(frame, alpha), expected, rtol=1e-12)
+        np.testing.assert_allclose(found.predict(pl.from_pandas(frame), alpha), expected, rtol=1e-12)
+        np.testing.assert_allclose(found.predict(coded, alpha), expected, rtol=1e-12)
+        np.testing.assert_allclose(found.predict(by_hand(frame), alpha), expected, rtol=1e-12)
+        new = frame.assign(sex="x")
+        with pytest.raises(ValueError, match=r"column 'sex' has levels that the fit has not seen.*'x'"):
+            found.predict(new, alpha)
+        without = coded.assign(**{"sex=f": 0.0, "sex=m": 0.0})
+        np.testing.assert_array_equal(found.predict(new, alpha, unseen="zero"), found.predict(without, alpha))
+        with pytest.raises(ValueError, match="not the names, or not the order, of those of the path: 'a', 'sex'"):
+            found.predict(frame.drop(columns="c"), alpha)
+        with pytest.raises(ValueError, match="unseen"):
+            found.predict(frame, alpha, unseen="ignore")
+
+
+def test_paths_of_classes_predict_from_the_frame(frame, Y):
+    labels = np.where(Y[:, 0] > 0.0, "yes", "no")
+    path = go.group_owl_path(frame, labels, loss="multinomial", categories=["sex", "site"], alphas=4)
+    both = path.predict_proba(frame, path.alphas[-1])
+    np.testing.assert_allclose(both, path.predict_proba(by_hand(frame), path.alphas[-1]), rtol=1e-12)
+    np.testing.assert_array_equal(path.predict(frame, path.alphas[-1]), np.array(["no", "yes"])[both.argmax(axis=1)])
+
+
+def test_names_of_columns_follow_from_those_of_levels():
+    """Also where names have equality signs of their own."""
+    levels = {"a": ["b=c", "d"], "a=b": ["x", "y"], "z": ["1"]}
+    coding = Categories(("n=1", "a", "m", "a=b", "z", "=="), levels)
+    assert Categories.behind(coding.coded_names, levels).names == coding.names
+
+
+@pytest.mark.parametrize(
+    "levels", [{"sex": ["m", "f"]}, {"sex": ["f", "m", "x"]}, {"other": ["f", "m"]}, {"sex": "fm"}, ["sex"], {}]
+)
+def test_damaged_levels_of_paths_are_refused(levels, frame, Y, tmp_path):
+    folder = go.save(go.group_owl_path(frame, Y, categories=["sex", "site"], alphas=3), tmp_path / "path")
+    file = folder / "model.json"
+    tree = json.loads(file.read_text())
+    fields = next(part for part in tree["content"].values() if isinstance(part, dict) and "categories" in part)
+    assert fields["categories"] == LEVELS
+    fields["categories"] = levels
+    file.write_text(json.dumps(tree))
+    with pytest.raises(ValueError, match="is damaged"):
+        go.load(folder)
+
+
+def test_tables_of_paths_count_groups(frame, Y):
+    path = go.group_owl_path(frame, Y, categories=["sex", "site"], alphas=4)
+    lines = repr(path).splitlines()
+    assert "9 features in 5 groups, 2 targets" in lines[0]
+    assert lines[1].split()[:4] == ["alpha", "selected", "groups", "clusters"]
+    last = path[-1]
+    names = set(path.feature_groups[last.support])
+    assert lines[5].split()[2:4] == [str(last.n_selected), str(len(names))]
+    assert path.n_units(last) == len(names) < last.n_selected
+    assert ">groups</th>" in path._repr_html_()
+    plain = go.group_owl_path(frame[["a", "b", "c"]], Y, alphas=3)
+    assert "groups" not in repr(plain)
+    assert plain.n_units(plain[-1]) == plain[-1].n_selected
 
 
 def test_many_levels_are_sparse():

@@ -392,10 +392,12 @@ def check_targets(
     names: Any = None,
     may_miss: bool = False,
     remedy: str = "Remove the samples without a target.",
+    needs_entry: bool = True,
 ) -> FloatArray:
     """Targets as a finite matrix with one row per sample and at least one column.
 
-    NaN stands for targets that were not observed, where they may be missing; not for all of a task.
+    NaN stands for targets that were not observed, where they may be missing; not for all of a task, but in a part of
+    the samples, which needs none.
     """
     names = getattr(Y, "columns", names)
     if may_miss:
@@ -411,7 +413,7 @@ def check_targets(
     check_length(argument, np.shape(Y), n_samples, where)
     if matrix.shape[1] == 0:
         raise ValueError(f"{argument}{where} is empty: its shape is {matrix.shape}; at least one column is needed.")
-    if may_miss:
+    if may_miss and needs_entry:
         check_tasks(~missing, argument=argument, names=names)
     return matrix
 
@@ -440,6 +442,12 @@ def entry_weights(Y: FloatArray, weight: FloatArray, n_tasks: int | None = None)
     return np.where(np.isnan(Y), 0.0, Y), w
 
 
+def check_weights_of(whole: str, sample_weight: Any) -> None:
+    """Refuse weights of entries where all targets of a sample are needed; ``whole`` is the reason, or empty."""
+    if whole and np.ndim(sample_weight) == 2:
+        raise ValueError(f"sample_weight must have one weight per sample, got {np.shape(sample_weight)}: {whole}.")
+
+
 def check_length(argument: str, shape: tuple[int, ...], n_samples: int, where: str = "") -> None:
     """Refuse an array of this shape where it has not one row per sample."""
     if shape[0] != n_samples:
@@ -466,7 +474,7 @@ def sample_indices(argument: str, values: Any, n_samples: int, remedy: str) -> I
 #: Where weights may be those of entries.
 ENTRIES = (
     "Weights of each target, shape (n_samples, n_targets), and targets that are missing are for numbers, counts and "
-    "label indicators, with data in memory or on disk, in solve, paths and estimators."
+    "label indicators, in solve, paths and estimators."
 )
 
 

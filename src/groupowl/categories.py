@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -43,6 +43,17 @@ class Categories:
     names: tuple[str, ...]
     levels: Mapping[str, list[str]]
 
+    @classmethod
+    def behind(cls, coded: Sequence[str], levels: Mapping[str, list[str]]) -> Categories:
+        """Those of the frame that has become columns of these names, no two of which are the same."""
+        firsts = {f"{name}={known[0]}": name for name, known in levels.items()}
+        names: list[str] = []
+        position = 0
+        while position < len(coded):
+            names.append(firsts.get(coded[position], coded[position]))
+            position += len(levels.get(names[-1], [0]))
+        return cls(tuple(names), levels)
+
     @cached_property
     def source(self) -> IndexArray:
         """The column of the frame that each column comes from."""
@@ -79,6 +90,10 @@ class Categories:
             penalty_factor=None if factor is None else factor[source],
             signs=None if signs is None else signs[source],
         )
+
+    def matrix(self, X: Any, *, unseen: str = "error") -> Any:
+        """The frame as a matrix, of finite numbers."""
+        return self.encoded(X, _numbers, unseen=unseen)
 
     def encoded(self, X: Any, convert: Callable[[Any], Any], *, unseen: str = "error") -> Any:
         """The frame as a matrix of its columns of numbers, which ``convert`` makes, and indicators.
@@ -182,7 +197,7 @@ def coefficient_names(fitted: Mapping[str, Any]) -> Any:
 def encoded_frame(X: Any, categories: Any) -> tuple[Any, Categories | None]:
     """Data with their categories encoded, where these are asked for, and what they are."""
     found = find_categories(X, categories)
-    return (X, None) if found is None else (found.encoded(X, _numbers), found)
+    return (X, None) if found is None else (found.matrix(X), found)
 
 
 def _numbers(frame: Any) -> FloatArray:

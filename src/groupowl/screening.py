@@ -305,7 +305,7 @@ class SafeScreener:
             options=options,
             offset=offset,
         )
-        warn_of_lost_samples(self._problem, Y, sample_weight)
+        warn_of_lost_samples(self._problem)
         self._screened = ScreenedProblem(self._problem, resolved)
         self._screened.drop_zero_columns()
         # Columns of a group that are constant, or left out: their coefficients would not count in what is proved.

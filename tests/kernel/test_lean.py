@@ -113,7 +113,7 @@ def test_a_wrong_number_of_other_losses_is_noticed(loss, change, monkeypatch):
     found = twin_support.compared_fit(X, Y, lam, **how)
     assert found is not None
     wrong = np.multiply(getattr(found, change), 0.9)
-    monkeypatch.setattr(twin_support, "compiled_fit", lambda *args, **kwargs: replace(found, **{change: wrong}))
+    monkeypatch.setattr(twin_support, "compiled_fit", lambda *args, **kwargs: found._replace(**{change: wrong}))
     with pytest.raises(AssertionError, match=f"differs from its definition: {change}"):
         twin_support.compared_fit(X, Y, lam, **how)
 

@@ -26,6 +26,7 @@ from groupowl.tables import (
     read_sheet,
     streams,
 )
+from groupowl.tables.gaps import fills_of
 
 
 def make_frame(n=200, seed=0):
@@ -89,6 +90,30 @@ def test_a_matrix_on_disk_is_the_table_of_the_file(tmp_path, name, is_on_disk):
     assert filled.notes[-1] == same.notes[-1]
     assert load_table(tmp_path / "big", Reading(missing="drop")).n_samples == 199
     assert go.MemmapDesign(tmp_path / "big").feature_names == ["a", "b", "c", "d"]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+def test_medians_of_a_matrix_on_disk_are_those_of_the_table(tmp_path, monkeypatch, at_once):
+    """Whatever the number of columns that fit into memory; of some rows as well, in memory or not."""
+    frame = make_frame()
+    frame.loc[[3, 150, 151], "b"] = np.nan
+    frame.loc[20:90, "d"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    converted([tmp_path / "t.csv"], tmp_path / "big", targets=("y",))
+    beside = Roles(id_column="id", groups="site", targets=("y",))
+    expected = load_table(tmp_path / "t.csv", Reading(beside, missing="median"))
+    design = go.MemmapDesign(tmp_path / "big")
+    monkeypatch.setattr(type(design), "_available_bytes", at_once * 4 * 8 * design.n_samples)
+    passes = []
+    whole = type(design).in_memory
+    monkeypatch.setattr(type(design), "in_memory", lambda self: passes.append(self.shape[1]) or whole(self))
+    assert fills_of(design, "median") == expected.filled("median")[1]
+    assert passes == {1: [1] * 4, 3: [3, 1], 100: [4]}[at_once]
+    some = np.arange(20, 90, 3)
+    found = fills_of(design.rows(some), "median")
+    assert found == fills_of(expected.X[some], "median")
+    assert found[3] == 0.0  # where there is nothing
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -275,7 +275,7 @@ def make_estimator(table: Table, options: TrainOptions) -> Any:
         raise Failure(
             f"--selection {options.selection} counts degrees of freedom, which are not known with {asked}. {remedy}"
         )
-    if not is_single and options.selection not in FOLD_RULES and not _is_likelihood(options.loss):
+    if not is_single and options.selection not in FOLD_RULES and not resolve_loss(options.loss).is_likelihood:
         remedy = "Use the command cv, with --selection min or 1se."
         raise Failure(
             f"--selection {options.selection} needs a likelihood, which --loss {options.loss} is not. {remedy}"
@@ -354,15 +354,6 @@ def _class_weight(given: Sequence[str] | None, classes: Sequence[Any]) -> Any:
     return weights
 
 
-def _is_likelihood(loss: str) -> bool:
-    """Whether information criteria mean something for a loss."""
-    try:
-        resolve_loss(loss).minus_twice_log_likelihood(1.0, 1.0, 2.0, 1)
-    except ValueError:
-        return False
-    return True
-
-
 def _positive(table: Table) -> Any:
     """Signs as estimators take them: for all features, by name, or by number where X has no names."""
     if len(table.positive) + len(table.unpenalized) == table.n_features:
@@ -387,7 +378,7 @@ def _make_folds(table: Table, options: FoldOptions) -> Any:
         what, count = f"samples of class {labels[rarest].item()!r}", int(numbers[rarest])
     if count < folds:
         found = f"there {'is' if count == 1 else 'are'} {count}"
-        has_criteria = _is_likelihood(options.loss) and not (np.max(options.ridge) > 0.0 or table.positive)
+        has_criteria = resolve_loss(options.loss).is_likelihood and not (np.max(options.ridge) > 0.0 or table.positive)
         remedy = "Use fewer folds, or --selection bic, which needs none." if has_criteria else "Use fewer folds."
         raise Failure(f"--folds {folds} needs at least {folds} {what}, but {found}. {remedy}")
     if table.groups is not None and repeats > 1:

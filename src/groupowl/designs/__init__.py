@@ -17,7 +17,7 @@ from .wrapped import ProjectedDesign, StandardizedDesign, WrappedDesign, project
 
 if TYPE_CHECKING:
     from .dask.blocks import row_chunks
-    from .dask.dask_design import DaskDesign, encode_labels_of_blocks, row_wise, rows_like
+    from .dask.dask_design import DaskDesign, encode_labels_of_blocks, mean_weights, row_wise, rows_like
     from .disk.memmap_design import MemmapDesign
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "encode_labels_of_blocks",
     "far_design",
     "is_summary",
+    "mean_weights",
     "open_matrix",
     "project_out",
     "row_chunks",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from .._checks import check_sample_weight, check_targets, check_tasks, entry_weights
+from .._checks import check_sample_weight, check_targets, check_tasks, check_weights_of, entry_weights
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..norm.kernels import (
     EPS,
@@ -154,6 +154,8 @@ class Design(ABC):
     deviation: FloatArray | None = None
     #: Which targets of which samples were observed, where weights differ between tasks.
     patterns: Patterns | None = None
+    #: Samples of positive weight that were left out because none of their targets was observed, and all there were.
+    left_out: tuple[int, int] = (0, 0)
     #: What columns are like in each task, where that is so and it is known.
     task_moments: TaskMoments | None = None
     _known_moments: tuple[Handle, ColumnMoments] | None = None
@@ -229,8 +231,7 @@ class Design(ABC):
         """
         remedy = f"Remove the samples without a target{f': {whole}' if whole else ''}."
         Y = check_targets(Y, self.n_samples, may_miss=not whole, remedy=remedy)
-        if whole and np.ndim(sample_weight) == 2:
-            raise ValueError(f"sample_weight must have one weight per sample, got {np.shape(sample_weight)}: {whole}.")
+        check_weights_of(whole, sample_weight)
         weight = check_sample_weight(sample_weight, self.n_samples, n_tasks=0 if whole else targets(Y).shape[1])
         Y, w = entry_weights(Y, weight, targets(Y).shape[1])
         check_tasks(w > 0.0)
@@ -241,7 +242,9 @@ class Design(ABC):
         present = np.flatnonzero(w.any(axis=1))
         design: Design = self
         if len(present) < self.n_samples:
+            n_wanted = int(np.count_nonzero(weight.any(axis=1) if weight.ndim == 2 else weight))
             design, Y, w = self.rows(present), Y[present], w[present]
+            design.left_out = n_wanted - len(present), self.n_samples
         if w.shape[1] > 1:
             from .observed import ObservedDesign, find_patterns  # which is made of designs
 

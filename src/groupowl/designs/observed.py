@@ -17,7 +17,7 @@ from scipy.linalg import helmert
 
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..norm.kernels import EPS, nonzero_rows
-from .base import ColumnMoments, Design, rounding_rtol
+from .base import ColumnMoments, Design, Sum, rounding_rtol
 from .dense import DenseColumns, GramCache
 from .factors import CompressedData
 from .sparse import Columns
@@ -67,12 +67,13 @@ class Patterns:
 
     Attributes
     ----------
-    missing : ndarray of bool of shape (n_samples, n_tasks)
+    missing : ndarray of bool of shape (n_samples, n_tasks), or None
+        None where samples are elsewhere: weights that are zero say it there.
     groups : tuple of Pattern
         All patterns, where they are few, and more than one; else none.
     """
 
-    missing: BoolArray
+    missing: BoolArray | None
     groups: tuple[Pattern, ...] = ()
 
     @cached_property
@@ -82,13 +83,26 @@ class Patterns:
         Where samples of a pattern do not follow each other they are copied.
         """
         follow = all(isinstance(group.rows, slice) for group in self.groups)
-        share = 1.0 - float(self.missing.mean())
-        return len(self.groups) > 0 and (follow or share <= _SMALL_SHARE)
+        return len(self.groups) > 0 and (follow or self._observed <= _SMALL_SHARE)
 
     @property
     def share(self) -> float:
         """Share of the products of samples and tasks that are computed."""
-        return 1.0 - float(self.missing.mean()) if self.are_apart else 1.0
+        return self._observed if self.are_apart else 1.0
+
+    @property
+    def _observed(self) -> float:
+        """Share of the targets that were observed, where that is known."""
+        return 1.0 if self.missing is None else 1.0 - float(self.missing.mean())
+
+    def cover(self, T: FloatArray) -> bool:
+        """Whether an array is zero wherever a target is missing."""
+        missing = self.missing
+        return missing is not None and T.shape == missing.shape and not T[missing].any()
+
+
+#: Those of samples on a cluster, where each product is with all of them.
+FAR_PATTERNS = Patterns(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,13 +323,15 @@ class ObservedDesign(WrappedDesign):
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """From the entries that were observed, where all others are zero."""
-        missing = self.patterns.missing
-        if not self.parts or T.shape != missing.shape or T[missing].any():
+        if not (self.parts and self.patterns.cover(T)):
             return self.base.rmatmul(T)
         C = np.zeros((T.shape[1], self.n_features))
         for pattern, part in self.parts:
             C[pattern.tasks] += part.rmatmul(np.ascontiguousarray(T[pattern.entries])).T
         return np.ascontiguousarray(C.T)
+
+    def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
+        return super().evaluate(T, *sums) if self.parts else self.base.evaluate(T, *sums)
 
     def compute_moments(self, w: Handle) -> ColumnMoments:
         return self.base.moments(w)
@@ -323,8 +339,7 @@ class ObservedDesign(WrappedDesign):
     def compute_task_moments(self, w: Handle) -> TaskMoments:
         """Moments of the columns in each task about those of all tasks together."""
         if not self.parts or not all(pattern.is_even for pattern, _ in self.parts):
-            pooled = pooled_weights(w)
-            return moments_of_tasks(self.base, w, self.base.rmatmul(pooled)[:, 0] / pooled.sum())
+            return moments_of_tasks(self.base, w, self._center(w))
         found = [part.compute_moments(w[pattern.entries][:, :1]) for pattern, part in self.parts]
         tasks = [pattern.tasks for pattern, _ in self.parts]
         center = reduce(add, [own.weighted(len(of)) for own, of in zip(found, tasks, strict=True)]).mean
@@ -336,10 +351,22 @@ class ObservedDesign(WrappedDesign):
         about_means = np.column_stack([own.squares for own in merged])
         return TaskMoments(totals, center, totals * distance, about_means + totals * distance * distance, about_means)
 
+    def _center(self, w: Handle) -> FloatArray:
+        """Means of the columns over the entries of all tasks."""
+        if self.is_distributed:  # where this is the first that is seen of X, and looked for what is not finite
+            mean = self.base.moments(self.map(pooled_weights, w)).mean
+            self.density = self.base.density
+            return mean
+        pooled = pooled_weights(w)
+        return self.base.rmatmul(pooled)[:, 0] / pooled.sum()
+
+    def task_sums(self, w: Handle, center: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        return super().task_sums(w, center) if self.patterns.groups else self.base.task_sums(w, center)
+
     def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
         """Once for all tasks of a pattern where its samples have the same number in each of them."""
-        groups, missing = self.patterns.groups, self.patterns.missing
-        if not groups or H.shape != missing.shape or H[missing].any():
+        groups = self.patterns.groups
+        if not (groups and self.patterns.cover(H)):
             return self.base.squared_products(H, center)
         own = [_distinct(H[pattern.entries]) for pattern in groups]
         if not self.parts and sum(values.shape[1] for values in own) >= H.shape[1]:
@@ -391,7 +418,8 @@ class ObservedDesign(WrappedDesign):
 
     def rows(self, rows: IndexArray) -> ObservedDesign:
         """Copy rows; those of one pattern are few, and no longer multiplied together."""
-        return ObservedDesign(self.base.rows(rows), Patterns(self.patterns.missing[rows]))
+        part, missing = self.base.rows(rows), self.patterns.missing
+        return ObservedDesign(part, Patterns(None if missing is None else missing[rows]))
 
     def columns(self, columns: IndexArray) -> Columns | None:
         return self.base.columns(columns)

@@ -115,7 +115,8 @@ class SufficientStatistics:
         """
         from .dask.dask_design import DaskDesign
 
-        design, Y, w = DaskDesign(X).adopt(Y, sample_weight, np.asarray)
+        whole = "sufficient statistics are those of whole samples"
+        design, Y, w = DaskDesign(X).adopt(Y, sample_weight, np.asarray, whole=whole)
         return design.statistics_of_parts(Y, w, None, 1)[0]
 
     def save(self, path: Any) -> None:

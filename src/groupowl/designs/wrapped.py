@@ -55,6 +55,7 @@ _COSTS = (
     "is_distributed",
     "shuffled",
     "patterns",
+    "left_out",
 )
 # And how its columns came from X as it was given.
 _ORIGIN = ("mean", "inverse_scale", "deviation", "treated_as_constant")

@@ -551,7 +551,7 @@ class SingleFit(GroupOWLBase):
             model = data.fitting.model(data.X, data.Y, self.weights, data.sample_weight)
             if small is not None:
                 return self._store(data, *small, model)
-            warn_of_lost_samples(model.problem, data.Y, sample_weight)
+            warn_of_lost_samples(model.problem)
             warn_unless_bounded(model)
             warn_if_correlated(model, self.weights)
             alpha = model.resolve_alpha(self.alpha)

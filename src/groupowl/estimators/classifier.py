@@ -392,7 +392,8 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         Weight sequence used.
     clusters_ : ndarray of int of shape (n_features,)
         Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
-        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.
+        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized. Feature groups
+        have one number each: those of equal norm share it.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int

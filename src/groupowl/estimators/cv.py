@@ -19,12 +19,12 @@ from .._checks import check_sample_weight, column_names, entry_weights, lookup, 
 from .._progress import progress_line
 from .._threads import blas_threads, check_jobs
 from .._typing import FloatArray, IndexArray
-from ..designs import is_summary
+from ..designs import is_summary, mean_weights
 from ..inputs import import_pandas
 from ..losses import resolve_loss
 from ..model import Model, warn_if_correlated, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
-from ..model_selection.folds import resolve_scorer, scorer_scores, takes_sample_weight
+from ..model_selection.folds import criteria_serve, resolve_scorer, scorer_scores, takes_sample_weight
 from ..model_selection.search import best_sequence, ridges_of, tunes_ridge
 from ..path import PathResult, resolve_alphas
 from ..problem import warn_of_lost_samples
@@ -114,7 +114,7 @@ class CrossValidatedFit(SearchAttributes, GroupOWLBase):
         taken = self.n_jobs not in (None, 1)
         with progress_line(self.verbose, type(self).__name__), blas_threads(X, are_taken=taken):
             search = self._search(X, y, sample_weight, params, offset=offset)
-            warn_of_lost_samples(search.models[0].problem, search.data.Y, sample_weight)
+            warn_of_lost_samples(search.models[0].problem)
             warn_unless_bounded(search.models[0])
             warn_if_correlated(search.models[0], self.weights)
             choices = search.run(self.resume)
@@ -272,6 +272,12 @@ class CrossValidatedFit(SearchAttributes, GroupOWLBase):
         for ridge in ridges:
             fitting = replace(data.fitting, options=replace(data.fitting.options, ridge=ridge))
             firsts.append(fitting.model(data.X, data.Y, sequences[0], data.sample_weight))
+        if data.is_distributed:
+            design = firsts[0].problem.design
+            if reset and self.selection not in CRITERIA and design.patterns is not None:
+                raise _cannot_fold(data, "targets that are missing, or weights for each of them")
+            if design.patterns is not None or design.left_out[0]:
+                weight = mean_weights(data.Y, weight, data.n_targets)
         models = firsts + [first.with_weights(sequence) for sequence in sequences[1:] for first in firsts]
         grids = list(map(partial(resolve_alphas, self.alphas, self.eps), models))
         of_models = models, grids, ridges * len(sequences)
@@ -338,12 +344,10 @@ class CrossValidatedFit(SearchAttributes, GroupOWLBase):
 
 def _check_folds_possible(data: FitData, scorer: Any, parts: Any) -> None:
     """Refuse what folds would need single samples for, where there are none to be had."""
-    where = "a Dask cluster" if data.is_distributed else "SufficientStatistics"
-    advice = "Choose by an information criterion, for example selection='bic', or use data in memory or on disk."
     if data.is_summarized and not parts:
         raise ValueError(
             "X: folds cannot be made from the statistics of all samples. Give a list with those of each fold, "
-            f"fit([first, second, ...]). {advice}"
+            f"fit([first, second, ...]). {_instead_of_folds(data)}"
         )
     loss = resolve_loss(data.fitting.loss)
     reasons = {
@@ -355,9 +359,21 @@ def _check_folds_possible(data: FitData, scorer: Any, parts: Any) -> None:
     }
     for reason, holds in reasons.items():
         if holds:
-            raise ValueError(
-                f"X: cross-validation on {where} works by statistics, which do not serve {reason}. {advice}"
-            )
+            raise _cannot_fold(data, reason)
+
+
+def _cannot_fold(data: FitData, reason: str) -> ValueError:
+    """That statistics do not serve something, and what does."""
+    where = "a Dask cluster" if data.is_distributed else "SufficientStatistics"
+    served = f"X: cross-validation on {where} works by statistics, which do not serve {reason}."
+    return ValueError(f"{served} {_instead_of_folds(data)}")
+
+
+def _instead_of_folds(data: FitData) -> str:
+    """What serves where folds do not."""
+    if not criteria_serve(data.fitting):
+        return "Use data in memory or on disk, or choose alpha yourself."
+    return "Choose by an information criterion, for example selection='bic', or use data in memory or on disk."
 
 
 @dataclass(eq=False, repr=False)
@@ -515,7 +531,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     clusters_ : ndarray of int of shape (n_features,)
         Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
-        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.
+        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized. Feature groups
+        have one number each: those of equal norm share it.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
@@ -741,7 +758,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     clusters_ : ndarray of int of shape (n_features,)
         Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
-        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.
+        number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized. Feature groups
+        have one number each: those of equal norm share it.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int

@@ -150,6 +150,15 @@ class Loss(ABC):
             "Choose alpha by cross-validation."
         )
 
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether information criteria mean something for it."""
+        try:
+            self.minus_twice_log_likelihood(1.0, 1.0, 2.0, 1)
+        except ValueError:
+            return False
+        return True
+
     def parameters_per_feature(self, n_tasks: int) -> int:
         """Parameters that a feature has in a model without penalty."""
         return n_tasks

@@ -442,7 +442,8 @@ def survival_targets(event: Any, time: Any, strata: Any = None) -> FloatArray:
     """
     remedy = "Remove the samples without a time: they cannot be compared with others, which have one."
     times = finite_matrix("time", time, remedy=remedy)
-    events = finite_matrix("event", event, remedy="Remove the samples without it.")
+    remedy = "Remove the samples without it: each is compared with all that are at risk. 0 means that none was seen."
+    events = finite_matrix("event", event, remedy=remedy)
     if events.shape != times.shape:
         raise ValueError(f"event and time must have the same shape, got {events.shape} and {times.shape}.")
     if times.min(initial=1.0) <= 0.0:

@@ -42,8 +42,27 @@ class Fold(NamedTuple):
     test: IndexArray
 
 
-def make_folds(cv: Any, X: Any, y: Any, classes: Any, sample_weight: FloatArray, params: dict[str, Any]) -> list[Fold]:
-    """Folds of the samples of positive weight; ``params`` are for a splitter, and no others take any."""
+def criteria_serve(fitting: Any) -> bool:
+    """Whether an information criterion can choose alpha: it needs a likelihood, and degrees of freedom."""
+    options = fitting.options
+    has_freedom = fitting.relaxed or (options.ridge == 0.0 and options.signs is None)
+    return resolve_loss(fitting.loss).is_likelihood and has_freedom
+
+
+def make_folds(
+    cv: Any,
+    X: Any,
+    y: Any,
+    classes: Any,
+    sample_weight: FloatArray,
+    params: dict[str, Any],
+    *,
+    has_criteria: bool = True,
+) -> list[Fold]:
+    """Folds of the samples of positive weight; ``params`` are for a splitter, and no others take any.
+
+    ``has_criteria`` says whether messages may advise an information criterion.
+    """
     if params.get("groups") is not None and not hasattr(cv, "split"):
         raise ValueError(
             f"groups were given, but cv={cv!r} does not keep groups together. "
@@ -55,17 +74,18 @@ def make_folds(cv: Any, X: Any, y: Any, classes: Any, sample_weight: FloatArray,
         if cv is not None and int(cv) < 2:  # True is 1
             raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
         whose, least = f"X (n_samples = {len(present)})", len(present)
-        remedy = "choose by an information criterion, for example selection='bic', which needs none"
+        remedy = ", or choose by an information criterion, for example selection='bic', which needs none"
+        remedy = remedy if has_criteria else ""
         if classes is not None:
             counts = np.array([np.count_nonzero(labels == label) for label in classes])
             rarest = int(np.argmin(counts))
             whose, least = f"y: class {classes[rarest : rarest + 1].tolist()[0]!r}", int(counts[rarest])
-            remedy = "merge or remove the class, or leave classes apart, for example by cv=KFold(5, shuffle=True)"
+            remedy = ", or merge or remove the class, or leave classes apart, for example by cv=KFold(5, shuffle=True)"
         needed = 2 if cv is None else int(cv)
         if least < needed:
             raise ValueError(
                 f"cv={cv}: {whose} has {least} sample{'s' if least != 1 else ''} of positive weight, but {needed} "
-                f"folds need at least {needed}. Use fewer folds, or {remedy}."
+                f"folds need at least {needed}. Use fewer folds{remedy}."
             )
         n_folds = min(_DEFAULT_FOLDS if cv is None else int(cv), least)
         splitter = KFold(n_folds) if classes is None else StratifiedKFold(n_folds)

@@ -40,6 +40,7 @@ from .folds import (
     StatisticsScore,
     check_training_tasks,
     chosen_statistics,
+    criteria_serve,
     make_folds,
     with_statistics,
 )
@@ -608,7 +609,9 @@ class Search:
         """The folds of the samples."""
         data = self.data
         split = np.zeros((data.n_samples, 1)) if isinstance(data.X, Design) else data.X
-        return make_folds(self.estimator.cv, split, self.y, data.classes, self.weight, self.splitter_params)
+        has_criteria = criteria_serve(self.fitting)
+        of_samples = self.y, data.classes, self.weight, self.splitter_params
+        return make_folds(self.estimator.cv, split, *of_samples, has_criteria=has_criteria)
 
     def paths(self, folder: ResumeFolder | None = None, *, share: float = 1.0) -> list[PathResult]:
         """The path of each model on all data; a grid of our own ends where the deviance is explained.

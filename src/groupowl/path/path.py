@@ -191,7 +191,7 @@ def group_owl_path(
             positive=positive,
         )
         if coding is not None:
-            free, options, names = coding.columns_of(free), coding.widened(options, group_scale), coding.coded_names
+            free, options, names = coding.columns_of(free), coding.widened(options, group_scale), list(coding.names)
         Y, classes = (y, None)
         if design.known_statistics is None:
             Y, classes = _targets(y, loss, design, sample_weight)
@@ -207,7 +207,7 @@ def group_owl_path(
             options=options,
             offset=offset,
         )
-        warn_of_lost_samples(model.problem, Y, sample_weight)
+        warn_of_lost_samples(model.problem)
         warn_unless_bounded(model)
         warn_if_correlated(model, weights)
         grid = resolve_alphas(alphas, eps, model)
@@ -236,7 +236,8 @@ def group_owl_path(
     short, prefix = short_of_tolerance(path.points, len(path), "alphas")
     warn_unless_converged(short, model.problem.goal(settings.tol), settings, prefix=prefix)
     target_names = feature_names(y) if classes is None else None
-    return path.labeled({"feature_names_in_": names, "target_names_": target_names, "classes_": classes})
+    labels = {"feature_names_in_": names, "target_names_": target_names, "classes_": classes}
+    return path.labeled(labels if coding is None else labels | {"categories_": dict(coding.levels)})
 
 
 def solve_path(

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
-from .._checks import finite_number, position_in, positive_integer
+from .._checks import column_names, finite_number, position_in, positive_integer
 from .._html import data_table, paragraph, titled
+from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
-from ..categories import coefficient_names
+from ..categories import Categories, check_unseen, coefficient_names
 from ..designs import as_design
 from ..inputs import coefficient_columns, exclusive_classes, feature_names, import_pandas
 from ..losses import Loss, check_offset, resolve_loss
@@ -24,6 +25,7 @@ from ..solvers.solve_result import OnAccess, scaled_rows
 
 # Columns and rows of the table that a path is printed as.
 _COLUMNS = ("alpha", "selected", "clusters", "deviance", "gap", "status")
+_COLUMNS_WITH_GROUPS = ("alpha", "selected", "groups", "clusters", "deviance", "gap", "status")
 _SHOWN = 8
 
 REASONS = {
@@ -212,6 +214,8 @@ class PathResult:
         Names of the columns of y, where it was a frame.
     feature_groups : ndarray of str or None
         Name of the group of each feature, where there are feature groups.
+    categories : dict of str to list of str, or None
+        Levels of the columns of X that were categories; features are then the columns that these have become.
 
     Examples
     --------
@@ -237,6 +241,7 @@ class PathResult:
     classes: Any = None
     target_names: Any = None
     feature_groups: Any = None
+    categories: Any = None
 
     @classmethod
     def of(cls, model: Model, points: Iterable[PathPoint], stopped_because: str) -> PathResult:
@@ -254,6 +259,7 @@ class PathResult:
             feature_names=None if features is None else np.asarray(features, dtype=str),
             target_names=None if targets is None else np.asarray(targets, dtype=str),
             classes=exclusive_classes(labels),
+            categories=labels.get("categories_"),
         )
 
     # Points -----------------------------------------------------------------------------------------
@@ -333,7 +339,7 @@ class PathResult:
         """Cluster of each feature, of shape (n_features, n_alphas).
 
         Rows of equal norm, in the scale that is penalized, share a number, from 1 by falling norm; 0 for features that
-        are zero or unpenalized.
+        are zero or unpenalized. With feature groups it is the number of their group: groups of equal norm share one.
         """
         clusters = np.zeros((self.n_features, len(self)), dtype=np.intp)
         for i, point in enumerate(self.points):
@@ -373,18 +379,20 @@ class PathResult:
 
     # Predictions ------------------------------------------------------------------------------------
 
-    def predict(self, X: Any, alpha: float, offset: Any = None) -> Any:
+    def predict(self, X: Any, alpha: float, offset: Any = None, *, unseen: str = "error") -> Any:
         """Predict with the solution at any alpha between the smallest and the largest of the path.
 
         Parameters
         ----------
         X : array-like, data frame, sparse matrix or design of shape (n_samples, n_features)
-            New samples, with the columns of the data of the path; where these had categories, with a column for each
-            level, as in ``feature_names``.
+            New samples, with the columns of the data of the path; where these had categories, a data frame as that was,
+            or with a column for each level, as in ``feature_names``.
         alpha : float
             Within the range of ``alphas``; in between, coefficients are those of :meth:`coef_at`.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Added to the linear predictors, where the path was fitted with an offset.
+        unseen : {"error", "zero"}, default="error"
+            What becomes of levels of categories that the data of the path had not: an error, or no effect.
 
         Returns
         -------
@@ -401,14 +409,14 @@ class PathResult:
         >>> path.predict(data.X[:3], alpha=path.alphas[2]).shape
         (3, 2)
         """
-        Z = self._predictor(X, alpha, offset)
+        Z = self._predictor(X, alpha, offset, unseen)
         if self.classes is not None:
             return self.classes[(Z[:, 0] > 0.0).astype(np.intp) if Z.shape[1] == 1 else Z.argmax(axis=1)]
         loss = resolve_loss(self.loss)
         predicted: Any = (Z > 0.0).astype(np.intp) if loss.target == "labels" else loss.predicted(Z)
         return predicted[:, 0] if predicted.shape[1] == 1 else predicted
 
-    def predict_proba(self, X: Any, alpha: float, offset: Any = None) -> FloatArray:
+    def predict_proba(self, X: Any, alpha: float, offset: Any = None, *, unseen: str = "error") -> FloatArray:
         """Probabilities of classes, or of labels, at any alpha between the smallest and the largest of the path.
 
         Parameters
@@ -419,6 +427,8 @@ class PathResult:
             Within the range of ``alphas``.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Added to the linear predictors, where the path was fitted with an offset.
+        unseen : {"error", "zero"}, default="error"
+            As for :meth:`predict`.
 
         Returns
         -------
@@ -429,15 +439,16 @@ class PathResult:
         is_of_labels = resolve_loss(self.loss).target == "labels"
         if self.classes is None and not is_of_labels:
             raise ValueError(f"predict_proba is for classes, and this path has the loss {self.loss!r}. Use predict.")
-        Z = self._predictor(X, alpha, offset)
+        Z = self._predictor(X, alpha, offset, unseen)
         if self.classes is None:
             return np.asarray(expit(Z))
         both = Z if Z.shape[1] > 1 else np.hstack([np.zeros_like(Z), Z])
         return np.asarray(softmax(both, axis=1))
 
-    def _predictor(self, X: Any, alpha: float, offset: Any) -> FloatArray:
+    def _predictor(self, X: Any, alpha: float, offset: Any, unseen: str) -> FloatArray:
         """``X B + b0``, with the offset, of shape (n_samples, n_targets)."""
         coef, intercept = self.coef_at(alpha), self.intercept_at(alpha)
+        X = self._with_levels(X, unseen)
         design, names = as_design(X), feature_names(X)
         if design.n_features != self.n_features:
             levels = ", levels of categories among them" if self.feature_names is not None else ""
@@ -448,6 +459,19 @@ class PathResult:
         Z = design.exported(design.matmul(coef.T.astype(np.float64), intercept.astype(np.float64)), len(coef))
         shift = check_offset(offset, self._loss_of_predictors, (design.n_samples, len(coef)))
         return np.asarray(Z if shift is None else Z + shift)
+
+    def _with_levels(self, X: Any, unseen: str) -> Any:
+        """The frame of the path's data as a matrix with a column for each level; what has these already as it is."""
+        check_unseen(unseen)
+        names = column_names(X)
+        if self.categories is None or names is None or not set(self.categories) & set(names):
+            return X
+        coding = Categories.behind(self.feature_names.tolist(), self.categories)
+        if list(names) != list(coding.names):
+            raise ValueError(
+                f"the columns of X have not the names, or not the order, of those of the path: {listed(coding.names)}."
+            )
+        return coding.matrix(X, unseen=unseen)
 
     @property
     def _loss_of_predictors(self) -> Loss:
@@ -515,34 +539,45 @@ class PathResult:
             columns |= dict(zip(names, self._as_public(scaled), strict=True))
         return pandas.DataFrame(columns)
 
+    def n_units(self, point: PathPoint) -> int:
+        """Penalized features in the model at a point of the path, or groups of them where there are groups."""
+        penalized = point.support[point.clusters > 0]
+        return len(penalized if self.feature_groups is None else np.unique(self.feature_groups[penalized]))
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return _COLUMNS if self.feature_groups is None else _COLUMNS_WITH_GROUPS
+
     def _title(self) -> str:
         """What all of the path has in common."""
         goal = "1 target" if self.n_targets == 1 else f"{self.n_targets} targets"
         goal = goal if self.classes is None else f"{len(self.classes)} classes"
         first, last = self.points[0].alpha, self.points[-1].alpha
+        groups = "" if self.feature_groups is None else f" in {counted(len(np.unique(self.feature_groups)), 'group')}"
         return (
             f"PathResult: {len(self)} alphas from {first:.4g} to {last:.4g}, {self.loss} loss, "
-            f"{self.n_features} features, {goal}"
+            f"{self.n_features} features{groups}, {goal}"
         )
 
     def _rows(self) -> list[list[str]]:
-        """A table of some of the points, for people: their positions, and what :data:`_COLUMNS` names."""
+        """A table of some of the points, for people: their positions, and what :attr:`_columns` names."""
         rows = []
         for i in np.unique(np.linspace(0, len(self) - 1, min(len(self), _SHOWN)).round().astype(int)):
             point = self.points[i]
             share, clusters = f"{100 * point.deviance_ratio:.1f}%", str(point.clusters.max(initial=0))
-            numbers = [f"{point.alpha:.4g}", str(point.n_selected), clusters, share, f"{point.gap:.1e}"]
+            groups = [] if self.feature_groups is None else [str(self.n_units(point))]
+            numbers = [f"{point.alpha:.4g}", str(point.n_selected), *groups, clusters, share, f"{point.gap:.1e}"]
             rows.append([str(i), *numbers, point.status])
         return rows
 
     def __repr__(self) -> str:
         lines = [self._title()]
-        for row in [["", *_COLUMNS], *self._rows()]:
-            cells = map(str.rjust, row[:-1], (5, 12, 10, 10, 10, 10))
+        for row in [["", *self._columns], *self._rows()]:
+            cells = map(str.rjust, row[:-1], (5, 12, *[10] * (len(row) - 3)))
             lines.append(f"{''.join(cells)}  {row[-1]}")
         return "\n".join([*lines, REASONS[self.stopped_because]])
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        table = data_table(["", *_COLUMNS], self._rows(), n_words=0)
+        table = data_table(["", *self._columns], self._rows(), n_words=0)
         return titled(self._title(), table, paragraph(f"{REASONS[self.stopped_because]}."))

@@ -278,18 +278,13 @@ def _check_blocks(loss: Loss, design: Design, fit_intercept: bool) -> None:
         )
 
 
-def warn_of_lost_samples(problem: Problem, Y: Any, sample_weight: Any) -> None:
+def warn_of_lost_samples(problem: Problem) -> None:
     """Warn the caller's caller that samples without any observed target are left out; not of those of weight zero."""
-    if Y is None or problem.design.is_distributed or problem.samples.count == np.shape(Y)[0]:
-        return
-    missing = np.isnan(np.asarray(Y, dtype=np.float64).reshape(np.shape(Y)[0], -1)[:, : problem.samples.n_tasks])
-    weight = np.ones(len(missing)) if sample_weight is None else np.asarray(sample_weight)
-    is_wanted = (weight if weight.ndim == 2 else weight[:, None]) > 0.0
-    n_lost = int(np.count_nonzero(is_wanted.any(axis=1) & ~(is_wanted & ~missing).any(axis=1)))
+    n_lost, n_samples = problem.design.left_out
     if n_lost:
         has, is_ = ("has", "is") if n_lost == 1 else ("have", "are")
         warnings.warn(
-            f"{n_lost} of {len(missing)} samples {has} no observed target and {is_} left out. "
+            f"{n_lost} of {n_samples} samples {has} no observed target and {is_} left out. "
             "Those that are removed before, or have sample_weight 0, are left out without a warning.",
             UserWarning,
             stacklevel=3,

@@ -29,7 +29,6 @@ from ..estimators.fit_summary import (
 )
 from ..model_selection import CRITERIA
 from ..model_selection.scores import as_score, verdicts
-from ..path import PathPoint, PathResult
 from ..plotting.coefficients import Selection
 from ..plotting.style import CHOSEN, COLORS, shortened_names
 from ..versions import installed_versions
@@ -466,7 +465,7 @@ def _path_data(subject: Subject) -> dict[str, Any] | None:
         "chosen": None if display.alpha is None else rounded([display.alpha])[0],
         "selected": path.n_selected.tolist(),
         "clusters": [int(point.clusters.max(initial=0)) for point in path],
-        "tied": [bool(_n_units(path, point) > point.clusters.max(initial=0)) for point in path],
+        "tied": [bool(path.n_units(point) > point.clusters.max(initial=0)) for point in path],
         "label": ("scaled " if display.is_scaled else "") + ("norm" if display.coefficients is None else "coefficient"),
         "what": "norm" if display.coefficients is None else "coefficient",
         "low": rounded([low])[0],
@@ -482,12 +481,6 @@ def _path_data(subject: Subject) -> dict[str, Any] | None:
         "labels": shortened_names([display.feature_names[lines[0]] for lines in legend], _LONGEST_LABEL),
         "omitted": len(display.features) - len(kept),
     }
-
-
-def _n_units(path: PathResult, point: PathPoint) -> int:
-    """Penalized features in the model at a point of a path, or groups of them."""
-    penalized = point.support[point.clusters > 0]
-    return len(penalized if path.feature_groups is None else np.unique(path.feature_groups[penalized]))
 
 
 def _choice_data(subject: Subject) -> dict[str, Any] | None:

@@ -190,7 +190,7 @@ def solve(
             options=options,
             offset=offset,
         )
-        warn_of_lost_samples(problem, Y, sample_weight)
+        warn_of_lost_samples(problem)
         B = _start(problem, B_init, intercept_init)
         result = Continuation(problem, settings, B).solve(problem.lam)
     warn_unless_converged(result, problem.goal(settings.tol), settings)

@@ -201,7 +201,8 @@ class SolveResult:
         that are zero without a proof: -2 where the column varies by no more than rounding and was treated as constant,
         -3 where unpenalized columns explain all of it but rounding.
     clusters : ndarray of int of shape (n_features,)
-        Rows of equal norm share a number, from 1 by falling norm; 0 for zero rows.
+        Rows of equal norm share a number, from 1 by falling norm; 0 for zero rows. With feature groups it is the number
+        of their group: groups of equal norm share one.
     n_iter : int
         Proximal steps taken.
     n_passes : float

@@ -13,14 +13,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn import model_selection
 
 from .. import estimators
 from .._text import counted
-from ..categories import coefficient_names
+from ..categories import Categories, coefficient_names
 from ..inputs import exclusive_classes
 from ..path import PathPoint, PathResult
 from ..path.path_result import REASONS
@@ -337,6 +337,8 @@ def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
     else:
         values = obj if isinstance(obj, dict) else constructor_arguments(obj)
         sizes |= _penalized_groups(values.get("feature_groups"), values.get("unpenalized"))
+        if values.get("categories") is not None:
+            _check_levels_of_path(values, place)
         _check_fields(_RECORDS[type(obj).__name__], values, sizes, place)
         alphas = [point.alpha for point in values.get("points", ())]
         if alphas != sorted(alphas, reverse=True):
@@ -390,14 +392,27 @@ def _checked_categories(fitted: dict[str, Any], place: str) -> dict[str, Any]:
     """Number and names of the columns that features and their categories become, to be compared with coefficients."""
     _check_fields({"= given": "n_features_in_", "names given": "feature_names_in_"}, fitted, {}, place)
     levels: Any = fitted["categories_"]
-    is_good = isinstance(levels, dict) and set(levels) <= set(fitted["feature_names_in_"].tolist())
-    for known in levels.values() if is_good else ():
-        is_good &= isinstance(known, list) and all(isinstance(level, str) for level in known)
-        is_good = is_good and 0 < len(set(known)) == len(known)
-    if not is_good:
+    if not (_are_levels(levels) and set(levels) <= set(fitted["feature_names_in_"].tolist())):
         raise Damage(f"{place}.categories_ must hold the levels of some features, got {_shown(levels)}")
     names = coefficient_names(fitted)
     return {"n_features_in_": len(names), "feature_names_in_": names}
+
+
+def _check_levels_of_path(values: Mapping[str, Any], place: str) -> None:
+    """Refuse categories whose levels are not the features of a path."""
+    levels, names = values["categories"], cast(Any, values.get("feature_names"))
+    is_good = _are_levels(levels) and names is not None
+    coding = Categories.behind(names.tolist(), levels) if is_good else None
+    if coding is None or coding.coded_names != names.tolist() or not set(levels) <= set(coding.names):
+        raise Damage(f"{place}.categories must hold the levels that features were made of, got {_shown(levels)}")
+
+
+def _are_levels(levels: Any) -> bool:
+    """Whether these are different levels of each of some columns."""
+    if not (isinstance(levels, dict) and levels and all(isinstance(known, list) for known in levels.values())):
+        return False
+    are_texts = all(isinstance(level, str) for known in levels.values() for level in known)
+    return are_texts and all(0 < len(set(known)) == len(known) for known in levels.values())
 
 
 def in_one_column(estimator: Any) -> None:

@@ -48,9 +48,12 @@ def fills_of(X: Any, how: str) -> list[Any]:
     if hasattr(X, "isna"):
         return [_frame_fill(X.iloc[:, j], how) for j in range(X.shape[1])]
     if isinstance(X, Design):
-        if how != MEAN:
-            raise ValueError(f"--missing {how} needs the features in memory, and they are on disk. Use --missing mean.")
-        return _band_means(X).tolist()
+        if how == MEAN:
+            return _band_means(X).tolist()
+        if X.is_on_disk:
+            return _column_medians(X)
+        rows: Any = X  # of a matrix on disk, so few that they are in memory
+        X = rows.X
     # a column may have no value left in the samples of the fit: zeros, which have no effect
     return SimpleImputer(strategy=how, keep_empty_features=True).fit(X).statistics_.tolist()
 
@@ -98,6 +101,16 @@ def _band_means(X: Any) -> FloatArray:
             sums += np.nansum(part, axis=0, dtype=np.float64)
         gaps += _per_column(part)
     return sums / np.maximum(X.shape[0] - gaps, 1.0)
+
+
+def _column_medians(X: Any) -> list[float]:
+    """Medians of columns that have values, from whole columns: of some at a time, each time in a pass."""
+    medians = []
+    for columns in X.whole_columns():
+        for column in columns.T:
+            present = column[~np.isnan(column)]
+            medians.append(float(np.median(present)) if len(present) else 0.0)
+    return medians
 
 
 def _frame_fill(column: Any, how: str) -> Any:

@@ -19,6 +19,7 @@ from ...norm.kernels import nonzero_rows
 from ..base import ColumnMoments, Design, LocalDesign, PassCounter, Sum, is_dask
 from ..dense import DenseDesign
 from ..factors import NO_SAMPLES, CompressedData
+from ..observed import FAR_PATTERNS, ObservedDesign
 from ..sparse import SparseDesign
 from ..statistics import PairwiseSum, SufficientStatistics, statistics_of_samples
 from .blocks import Blocks, blocks_of, exported, fetched, row_chunks, summed
@@ -179,27 +180,39 @@ class DaskDesign(Design):
         whole: str = "",
         targets: Any = np.asarray,
     ) -> tuple[Any, Any, Any]:
-        """Targets and weights on the workers, checked block by block; all targets must be there."""
-        Y = self.map(partial(checked_targets, check=check), self._row_blocks("Y", Y, (1, 2)), self._numbered)
+        """Targets and weights on the workers, checked block by block.
+
+        One journey tells which samples count, and whether weights differ between tasks; where they do not, nothing is
+        kept for each of them.
+        """
+        checks.check_weights_of(whole, sample_weight)
+        check = partial(checked_targets, check=check, whole=whole, targets=targets)
+        Y = self.map(check, self._row_blocks("Y", Y, (1, 2)), self._numbered)
         if sample_weight is None:
             w = self.map(partial(constant_rows, row=np.ones(1)), self._numbered)
         else:
-            given = self._row_blocks("sample_weight", sample_weight, (1,), f" {checks.ENTRIES}")
-            w = self.map(checked_weights, given, self._numbered)
-        total, counts, _ = summed((np.sum, w), (count_present, w), (len, Y))
+            given = self._row_blocks("sample_weight", sample_weight, (1,) if whole else (1, 2), f" {checks.ENTRIES}")
+            w = self.map(partial(checked_weights, whole=whole, targets=targets), given, Y, self._numbered)
+        total, counts, observed, n_wanted, n_uneven, n_special = summed((partial(tally, targets=targets), Y, w))[0]
+        if n_special:
+            checks.check_tasks(observed[None] > 0)
+            of_entries = partial(block_entry_weights, targets=targets, is_uneven=n_uneven > 0)
+            w, Y = self.map(of_entries, Y, w), self.map(without_gaps, Y)
+            summed((len, Y), (len, w))  # which keeps them, and lets go of what they are made of
         if not total > 0.0:
             raise ValueError(f"sample_weight {checks.NO_WEIGHT}")
-        design = self
+        design: Design = self
         if counts != [place.size for place in self.places]:
             present = [i for i, count in enumerate(counts) if count]  # blocks without samples that count are not there
             X, Y, w = (handle.chosen(present) for handle in (self.X, Y, w))
             X = Blocks(function=block_rows, samples=(X, w), is_fleeting=True)
             design = self._like(X, [Place(self.places[i].number, counts[i]) for i in present], self.n_features)
             design.unit = self.unit * design.n_samples / self.n_samples
+            design.left_out = n_wanted - design.n_samples, self.n_samples
             Y, w = (self.map(block_rows, handle, w) for handle in (Y, w))
         if total_weight is not None:
             w = self.map(partial(np.multiply, total_weight / total), w)
-        return design, Y, w
+        return ObservedDesign(design, FAR_PATTERNS) if n_uneven else design, Y, w
 
     @property
     def _numbered(self) -> Blocks:
@@ -231,8 +244,15 @@ class DaskDesign(Design):
     def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
         """Added up on the workers, in one pass."""
         self.charge(self.n_features)
-        found: FloatArray = summed((partial(block_squared_products, center=center), self.X, H))[0]
+        products = partial(block_squared_products, n_features=self.n_features, center=center)
+        found: FloatArray = summed((products, self.X, H, self._numbered))[0]
         return found
+
+    def task_sums(self, w: Handle, center: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Added up on the workers, in one pass, of numbers that are centered first."""
+        self.charge(self.n_features)
+        sums, squares = summed((partial(block_task_sums, center=center), self.X, w))[0]
+        return sums, squares
 
     def ranges(self) -> tuple[FloatArray, FloatArray]:
         """From one pass."""
@@ -334,6 +354,18 @@ def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any
     return classes, labels.map_blocks(encode, dtype=np.float64, new_axis=1, chunks=chunks)
 
 
+def mean_weights(Y: Any, sample_weight: FloatArray, n_tasks: int) -> FloatArray:
+    """Weights of samples, the means of those of the targets that were observed, for targets on a cluster."""
+    weight = sample_weight if sample_weight.ndim == 2 else sample_weight[:, None]
+    handles = blocks_of(Y), blocks_of(rows_like(weight, Y))
+    (parts,) = summed((partial(_mean_weights, n_tasks=n_tasks), *handles))
+    return np.concatenate(parts)
+
+
+def _mean_weights(Y: FloatArray, w: FloatArray, n_tasks: int) -> list[FloatArray]:
+    return [checks.entry_weights(Y, w, n_tasks)[1].mean(axis=1)]
+
+
 # What workers do with a block of rows, each a function of local arrays -----------------------------------
 
 
@@ -347,7 +379,7 @@ def local_design(block: Any) -> LocalDesign:
 
 def block_rows(block: Any, weight: FloatArray) -> Any:
     """Rows of positive weight."""
-    present = weight[:, 0] > 0.0
+    present = weight.any(axis=1)
     return block if present.all() else local_design(block).X[np.flatnonzero(present)]
 
 
@@ -372,9 +404,19 @@ def block_correlations(block: Any, T: FloatArray) -> FloatArray:
     return local_design(block).rmatmul(T)
 
 
-def block_squared_products(block: Any, H: FloatArray, center: FloatArray | None) -> FloatArray:
-    """``sum_i h_ik (x_ij - center_j)^2``."""
-    return local_design(block).squared_products(H, center)
+def block_squared_products(
+    block: Any, H: FloatArray, place: Place, n_features: int, center: FloatArray | None
+) -> FloatArray:
+    """``sum_i h_ik (x_ij - center_j)^2`` of a block that is what it should be."""
+    design = checked_design(block, len(H), place, n_features)
+    found = design.squared_products(H, center)
+    refuse_nan(design, place, found)
+    return found
+
+
+def block_task_sums(block: Any, w: FloatArray, center: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Sums and squares of the columns in each task."""
+    return local_design(block).task_sums(w, center)
 
 
 def block_ranges(block: Any) -> list[Any]:
@@ -388,18 +430,28 @@ def block_gram(block: Any, w: FloatArray, left: IndexArray, right: IndexArray) -
 
 
 def checked_moments(block: Any, w: FloatArray, place: Place, n_features: int) -> tuple[ColumnMoments, float]:
-    """Moments of the columns of a block that has its shape and only finite entries; operations of a product with it."""
-    if np.shape(block) != (len(w), n_features):
+    """Moments of the columns of a block that is what it should be; operations of a product with it."""
+    design = checked_design(block, len(w), place, n_features)
+    moments = design.moments(w)
+    refuse_nan(design, place, moments.squares)
+    return moments, design.density * design.n_samples * design.n_features
+
+
+def checked_design(block: Any, n_samples: int, place: Place, n_features: int) -> LocalDesign:
+    """The design of a block that has its shape."""
+    if np.shape(block) != (n_samples, n_features):
         raise ValueError(
             f"block {place.number} of X has shape {np.shape(block)}, but its chunks say {(place.size, n_features)}. "
             "Give Dask the right chunks, for example by map_blocks(..., chunks=), or let X.compute_chunk_sizes() find "
             "them."
         )
-    design = local_design(block)
-    moments = design.moments(w)
-    if not np.isfinite(moments.squares.sum()):
+    return local_design(block)
+
+
+def refuse_nan(design: LocalDesign, place: Place, found: FloatArray) -> None:
+    """Say which entries of a block are not finite, where sums that were found of it are not."""
+    if not np.isfinite(found.sum()):
         checks.check_finite(f"X in block {place.number}", design.X, remedy=checks.IMPUTE)
-    return moments, design.density * design.n_samples * design.n_features
 
 
 def part_statistics(block: Any, Y: Any, w: Any, place: Place, labels: Any = None, *, n_parts: int) -> tuple[Any, ...]:
@@ -412,25 +464,56 @@ def part_statistics(block: Any, Y: Any, w: Any, place: Place, labels: Any = None
     return tuple(found)
 
 
-def checked_targets(block: Any, place: Place, check: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Targets that pass the checks of the loss; messages name the block."""
-    where = f" in block {place.number}"
-    remedy = f"Remove the samples without a target. {checks.ENTRIES}"
-    Y = checks.check_targets(block, place.size, where, remedy=remedy)
+def checked_targets(
+    block: Any, place: Place, check: Callable[[FloatArray], FloatArray], whole: str, targets: Callable[..., Any]
+) -> FloatArray:
+    """Targets that pass the checks of the loss, NaN where they may be missing and are; messages name the block."""
+    where, may_miss = f" in block {place.number}", not whole
+    remedy = f"Remove the samples without a target{f': {whole}' if whole else ''}."
+    Y = checks.check_targets(block, place.size, where, may_miss=may_miss, remedy=remedy, needs_entry=False)
+    missing = np.isnan(targets(Y))
     try:
-        return np.asfortranarray(check(Y))  # by tasks: sums over tasks are then sums of long vectors
+        Y = np.array(check(without_gaps(Y)), order="F")  # by tasks: sums over tasks are then sums of long vectors
     except ValueError as error:
         raise ValueError(f"{error} (Y{where})") from error
+    if missing.any():
+        Y[:, : missing.shape[1]][missing] = np.nan
+    return Y
 
 
-def checked_weights(block: Any, place: Place) -> FloatArray:
-    """Sample weights as a column; messages name the block."""
-    return checks.check_sample_weight(block, place.size, f" in block {place.number}", needs_weight=False)[:, None]
+def without_gaps(Y: FloatArray) -> FloatArray:
+    """Targets with zeros for those not observed."""
+    return np.asfortranarray(np.where(np.isnan(Y), 0.0, Y))
 
 
-def count_present(w: FloatArray) -> list[int]:
-    """Samples of positive weight, in a list."""
-    return [int(np.count_nonzero(w))]
+def checked_weights(block: Any, Y: FloatArray, place: Place, whole: str, targets: Callable[..., Any]) -> FloatArray:
+    """Weights of samples, as a column, or of entries; messages name the block."""
+    n_tasks, where = 0 if whole else targets(Y).shape[1], f" in block {place.number}"
+    w = checks.check_sample_weight(block, place.size, where, needs_weight=False, n_tasks=n_tasks)
+    return w[:, None] if w.ndim == 1 else np.asfortranarray(w)
+
+
+def block_entry_weights(Y: FloatArray, w: FloatArray, targets: Callable[..., Any], is_uneven: bool) -> FloatArray:
+    """Weights that are zero where a target is missing, as a column where they are the same for all tasks."""
+    w = np.where(np.isnan(targets(Y)), 0.0, w)
+    return np.asfortranarray(w if is_uneven else w[:, :1])
+
+
+def tally(Y: FloatArray, w: FloatArray, targets: Callable[..., Any]) -> tuple[Any, ...]:
+    """What the targets and weights of a block add up to.
+
+    The sum of the weights, the mean over tasks; samples that count, in a list; entries of each task that do; samples
+    of positive weight, whatever was observed; samples whose weights differ between tasks; and whether targets are
+    missing, or weights given for each of them.
+    """
+    n_wanted = int(np.count_nonzero(w.any(axis=1)))
+    is_special = w.shape[1] > 1 or bool(np.isnan(Y).any())
+    if is_special:
+        w = block_entry_weights(Y, w, targets, is_uneven=True)
+    observed = np.count_nonzero(w, axis=0) * np.ones(targets(Y).shape[1])
+    n_uneven = int(np.count_nonzero((w != w[:, :1]).any(axis=1)))
+    counts = [int(np.count_nonzero(w.any(axis=1)))]
+    return float(w.sum()) / w.shape[1], counts, observed, n_wanted, n_uneven, int(is_special)
 
 
 def block_labels(labels: Any, weight: Any = None) -> list[Any]:

@@ -310,6 +310,12 @@ class MemmapDesign(LocalDesign):
         values = self.X.read_columns(self._chosen, self._buffer)
         return np.asarray(values.toarray() if self.X.is_sparse else values, dtype=np.float64)
 
+    def whole_columns(self) -> Iterator[FloatArray]:
+        """The columns as arrays, unchecked, as many at a time as fit into a part of the memory that is left."""
+        at_once = max(1, self._available_bytes // (_COLUMN_COPIES * 8 * self.n_samples))
+        for first in range(0, self.n_features, at_once):
+            yield self.restrict(np.arange(first, min(first + at_once, self.n_features))).in_memory()
+
     def columns(self, columns: IndexArray) -> Columns | None:
         """Copies of the columns, or None where those that inner solves make do not fit."""
         chosen = self._chosen[columns]
