@@ -129,8 +129,9 @@ $(BENCHOPT_KERNEL): $(wildcard native/*) hatch_build.py | $(BENCHOPT_READY)
 	$(BENCHOPT_BIN)/python hatch_build.py
 	@touch $@
 
-# What procedures promise about false discoveries, and what they keep: six hours at most, and a run that was stopped goes
-# on; make inference-study STUDY_ARGS="--quick" for ten minutes. Other packages take part where they can be installed.
+# What procedures promise about false discoveries, and what they keep: six hours at most, and a study that was stopped
+# goes on, from the runs of benchmarks/results on another machine, too; make inference-study STUDY_ARGS="--quick" for ten
+# minutes, "--render" for tables of what is there. Other packages take part where they can be installed.
 inference-study: $(STUDY_READY) $(KERNEL)
 	$(STUDY_VENV)/bin/python -m benchmarks.inference_study $(STUDY_ARGS)
 

@@ -93,14 +93,9 @@ def first_quantile(d: int, q: int) -> float:
 
 
 def draw(cell: Cell, seed: int) -> Data:
-    """Data of a cell; the same for all procedures."""
+    """Data of a cell; the same for all procedures, and with the same columns in all cells of a design."""
+    X = _columns(cell, np.random.default_rng([seed, cell.d]))
     rng = np.random.default_rng([seed, cell.d, cell.q])
-    X = rng.standard_normal((N_SAMPLES, cell.d))
-    if cell.design == "orthogonal":
-        X = np.linalg.qr(X - X.mean(axis=0))[0] * np.sqrt(N_SAMPLES)
-    else:
-        for j in range(1, cell.d):
-            X[:, j] = cell.rho * X[:, j - 1] + np.sqrt(1.0 - cell.rho**2) * X[:, j]
     is_true = np.zeros(cell.d, dtype=bool)
     is_true[rng.choice(cell.d, N_TRUE, replace=False)] = True
     Z = X @ _coefficients(cell, is_true, rng)
@@ -111,6 +106,15 @@ def draw(cell: Cell, seed: int) -> Data:
     else:
         Y = np.argmax(Z + rng.gumbel(size=Z.shape), axis=1)
     return Data(cell, X, Y, is_true, seed)
+
+
+def _columns(cell: Cell, rng: np.random.Generator) -> Any:
+    X = rng.standard_normal((N_SAMPLES, cell.d))
+    if cell.design == "orthogonal":
+        return np.linalg.qr(X - X.mean(axis=0))[0] * np.sqrt(N_SAMPLES)
+    for j in range(1, cell.d):
+        X[:, j] = cell.rho * X[:, j - 1] + np.sqrt(1.0 - cell.rho**2) * X[:, j]
+    return X
 
 
 def _coefficients(cell: Cell, is_true: Any, rng: np.random.Generator) -> Any:

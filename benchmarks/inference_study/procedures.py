@@ -12,6 +12,7 @@ import numpy as np
 
 import groupowl as go
 
+from . import shared
 from .cells import FDR, N_SAMPLES, Cell, Data, first_quantile
 
 #: Expected number of false selections that stability selection is asked for.
@@ -34,7 +35,7 @@ class Procedure:
         "rate" for a false discovery rate of at most ``FDR``, "count" for at most ``MAX_FALSE`` false selections on
         average, "" for neither.
     is_heavy : bool
-        Whether one run takes many fits: 50 runs have to do in place of 200.
+        Whether one run takes many fits: fewer runs have to do, and a few where nothing is promised.
     applies : callable
         Whether a cell is one that it can be run on.
     holds : callable
@@ -89,11 +90,11 @@ def _knockoffs(data: Data, y: Any = None, **params: Any) -> Any:
 
 
 def knockoffs_known(data: Data) -> Any:
-    return _knockoffs(data, covariance=data.cell.covariance())
+    return _knockoffs(data, sampler=shared.known_law(data))
 
 
 def knockoffs_estimated(data: Data) -> Any:
-    return _knockoffs(data)
+    return _knockoffs(data, sampler=shared.estimated_law(data))
 
 
 def knockoffs_fixed(data: Data) -> Any:
@@ -101,12 +102,12 @@ def knockoffs_fixed(data: Data) -> Any:
 
 
 def knockoffs_derandomized(data: Data) -> Any:
-    return _knockoffs(data, covariance=data.cell.covariance(), n_repeats=N_REPEATS)
+    return _knockoffs(data, sampler=shared.known_law(data), n_repeats=N_REPEATS)
 
 
 def knockoffs_per_task(data: Data) -> Any:
     """One task at a time, and all that any of them selects: what one does with software for one target."""
-    masks = [_knockoffs(data, y, covariance=data.cell.covariance()) for y in data.Y.T]
+    masks = [_knockoffs(data, y, sampler=shared.known_law(data)) for y in data.Y.T]
     return np.any(masks, axis=0)
 
 
@@ -117,7 +118,8 @@ def _stability(data: Data, **params: Any) -> Any:
     selector = go.inference.StabilitySelector(
         MAX_FALSE, estimator=_estimator(data), n_pairs=N_PAIRS, random_state=data.seed, **params
     )
-    return selector.fit(data.X, data.Y).support_
+    with shared.paths(data):
+        return selector.fit(data.X, data.Y).support_
 
 
 def stability_pairs(data: Data) -> Any:
@@ -163,7 +165,8 @@ def cross_validated(data: Data) -> Any:
 
 
 def desparsified_tests(data: Data) -> Any:
-    return go.inference.desparsified(data.X, data.Y, fdr=FDR).selected
+    with shared.nodewise_fits():
+        return go.inference.desparsified(data.X, data.Y, fdr=FDR).selected
 
 
 def hotelling_tests(data: Data) -> Any:
@@ -229,6 +232,7 @@ def _several_tasks(cell: Cell) -> bool:
     return _is_linear(cell) and _has_law(cell) and cell.q > 1
 
 
+# The longest path of halves comes after those that are parts of it: the study runs the list from its end.
 PROCEDURES = [
     Procedure("knockoffs, law known", knockoffs_known, applies=_has_law, exists=_has("KnockoffSelector")),
     Procedure("knockoffs, law estimated", knockoffs_estimated, applies=_has_law, exists=_has("KnockoffSelector")),
@@ -245,9 +249,15 @@ PROCEDURES = [
         applies=lambda cell: _is_linear(cell) and _has_law(cell),
         exists=_has("KnockoffSelector"),
     ),
-    Procedure("stability, r-concave", stability_pairs, "count", is_heavy=True, applies=lambda cell: True),
     Procedure("stability, worst case", stability_worst_case, "count", is_heavy=True),
-    Procedure("stability, integrated", stability_integrated, "count", is_heavy=True),
+    Procedure("stability, r-concave", stability_pairs, "count", is_heavy=True, applies=lambda cell: True),
+    Procedure(
+        "stability, integrated",
+        stability_integrated,
+        "count",
+        is_heavy=True,
+        holds=lambda cell: cell.has_independent_columns,
+    ),
     Procedure(
         "chi_gauss, whitened",
         slope,

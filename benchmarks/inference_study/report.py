@@ -11,8 +11,9 @@ from .cells import FDR, N_SAMPLES, N_TRUE, NOISE_CORRELATION, Cell
 from .procedures import MAX_FALSE, N_PAIRS, N_REPEATS, PROCEDURES, Procedure
 from .run import Log, Plan, Summary, summarize
 
-#: Files of results and tables.
-FULL_RESULTS, QUICK_RESULTS, PAGE, GUIDE_TABLE = (
+#: Files of all runs, of results and of tables.
+PACKED, FULL_RESULTS, QUICK_RESULTS, PAGE, GUIDE_TABLE = (
+    "inference_runs.json.gz",
     "inference.json",
     "inference_quick.json",
     "inference.md",
@@ -65,10 +66,10 @@ def _rounded(summary: Summary) -> dict[str, Any]:
     return values
 
 
-def write(out: Path, plan: Plan, log: Log, versions: dict[str, str], *, is_quick: bool, is_complete: bool) -> None:
+def write(out: Path, plan: Plan, log: Log, *, is_quick: bool, is_complete: bool) -> None:
     """The records with versions, the page, and the table of the guide."""
     records = collect(plan, log)
-    about = {"quick": is_quick, "complete": is_complete, "versions": versions, "records": records}
+    about = {"quick": is_quick, "complete": is_complete, "versions": log.used_environments(), "records": records}
     out.mkdir(parents=True, exist_ok=True)
     stored = out / (QUICK_RESULTS if is_quick else FULL_RESULTS)
     stored.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -105,7 +106,11 @@ def page(about: dict[str, Any]) -> str:
             "",
         ]
     if not about["complete"]:
-        lines += ["**Not all runs are done.**", ""]
+        lines += [
+            "**Not all runs are done.** Tables say how many there are so far, and standard errors are those of these; "
+            "what is above its promise is run again when the first runs are done. `make inference-study` goes on.",
+            "",
+        ]
     lines += [
         f"Simulated data with {N_SAMPLES} samples, {N_TRUE} true features, d features and q tasks (or classes). "
         "Columns are normal with correlation `rho^|j-k|`, or made orthogonal. Coefficients of true features have 1.2 "
@@ -114,9 +119,9 @@ def page(about: dict[str, Any]) -> str:
         f"asked for is {FDR:g}; stability selection ({N_PAIRS} pairs) is asked for at most {MAX_FALSE:g} false "
         f"selections on average; derandomized knockoffs combine {N_REPEATS} draws.",
         "",
-        "Entries are: false discovery rate ± standard error, power in brackets. An asterisk marks cells for which "
-        "nothing is promised. Peers know one target: they are run for each task, and all that they select is taken "
-        "together, which no promise covers.",
+        "Entries are: false discovery rate ± standard error, power in brackets; runs are those of a cell. An asterisk "
+        "marks cells for which nothing is promised. Peers know one target: they are run for each task, and all that "
+        "they select is taken together, which no promise covers.",
         "",
     ]
     lines += verdict_lines(records)
@@ -125,7 +130,10 @@ def page(about: dict[str, Any]) -> str:
     lines += ["", "## False selections", "", *_count_lines(records)]
     lines += ["", "## Seconds of processor time per run, median", "", *_time_lines(records)]
     lines += ["", "## Versions", ""]
-    lines += [f"- {name} {version}" for name, version in about["versions"].items()]
+    for environment in about["versions"]:
+        names = [f"{name} {version}" for name, version in environment.items() if name != "runs"]
+        runs = f"{environment['runs']} runs: " if "runs" in environment else ""
+        lines.append(f"- {runs}{', '.join(names)}")
     return "\n".join(lines) + "\n"
 
 
@@ -176,12 +184,19 @@ def _blocks(records: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
 def _table(records: list[dict[str, Any]], names: list[str]) -> list[str]:
     found = {(record["procedure"], record["cell"]): record for record in records}
     heads = [_short(name) for name in names]
-    lines = ["| procedure | " + " | ".join(heads) + " |", "|---|" + "---|" * len(names)]
+    lines = ["| procedure | runs | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(names)]
     for procedure in PROCEDURES:
-        entries = [_entry(found.get((procedure.name, name))) for name in names]
+        those = [found.get((procedure.name, name)) for name in names]
+        entries = [_entry(record) for record in those]
         if any(entry != "-" for entry in entries):
-            lines.append(f"| {procedure.name} | " + " | ".join(entries) + " |")
+            lines.append(f"| {procedure.name} | {_runs(those)} | " + " | ".join(entries) + " |")
     return lines
+
+
+def _runs(records: list[dict[str, Any] | None]) -> str:
+    """How many runs entries are of: one number, or the smallest and the largest."""
+    counts = sorted(record["first"]["n_runs"] for record in records if record and record["first"]["n_runs"])
+    return str(counts[0]) if counts[0] == counts[-1] else f"{counts[0]}-{counts[-1]}"
 
 
 def _short(name: str) -> str:
@@ -236,7 +251,7 @@ def _time_lines(records: list[dict[str, Any]]) -> list[str]:
             times = []
             for record in records:
                 is_here = record["procedure"] == procedure.name and d in record["cell"].split(", ")
-                if is_here and record["first"]["n_runs"] and "q=5" in record["cell"]:
+                if is_here and record["first"]["seconds"] is not None and "q=5" in record["cell"]:
                     times.append(record["first"]["seconds"])
             entries.append(f"{sorted(times)[len(times) // 2]:.2g}" if times else "-")
         if entries != ["-", "-"]:
@@ -248,7 +263,7 @@ def guide_table(about: dict[str, Any]) -> str:
     """The table of the guide: five tasks, the designs side by side."""
     found = {(record["procedure"], record["cell"]): record for record in about["records"]}
     columns = [(head, cell.name) for head, cell in _GUIDE if any(name == cell.name for _, name in found)]
-    which = "the quick form of the study: a few runs each" if about["quick"] else "the full study"
+    which = "the quick form of the study: a few runs each" if about["quick"] else _guide_runs(about)
     lines = [
         ".. generated by benchmarks/inference_study",
         "",
@@ -269,6 +284,13 @@ def guide_table(about: dict[str, Any]) -> str:
         if any(entry != r"\-" for entry in entries):
             lines += [f"   * - {procedure.name}", *(f"     - {entry}" for entry in entries)]
     return "\n".join(lines) + "\n"
+
+
+def _guide_runs(about: dict[str, Any]) -> str:
+    if about["complete"]:
+        return "the full study"
+    counts = [record["first"]["n_runs"] for record in about["records"] if record["first"]["n_runs"]]
+    return f"the full study as far as it is done: {min(counts)} to {max(counts)} runs each"
 
 
 def _procedure(name: str) -> Procedure:

@@ -1,12 +1,13 @@
-"""Runs of the study: kept one by one in a folder, so that a run that was stopped goes on; and the judge's reruns."""
+"""Runs of the study: kept one by one, so that a study that was stopped goes on, here or elsewhere; and reruns."""
 
 from __future__ import annotations
 
+import gzip
 import json
-import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,13 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .cells import CELLS, FDR, QUICK, Cell, draw
+from . import shared
+from .cells import CELLS, FDR, N_TRUE, QUICK, Cell, draw
 from .procedures import MAX_FALSE, PROCEDURES, Procedure
 
 #: Seeds of reruns begin here: no seed of the first runs is among them.
 FRESH = 1_000_000
-# Seeds of one cell that follow each other before the next cell is taken up: a run that is stopped has a bit of all.
-_TOGETHER = 10
+#: The seed whose runs are timed: its procedures share no work with each other.
+TIMED = 5
 
 
 @dataclass(frozen=True)
@@ -30,80 +32,154 @@ class Plan:
     Attributes
     ----------
     cells : list of Cell
-    n_runs, n_heavy : int
-        Runs of procedures that take one fit, or knockoffs; and of those that take many.
+    n_runs, n_heavy, n_few, n_slow : int
+        Runs of procedures that take one fit, or knockoffs; of those that take many; of those among these that promise
+        nothing for a cell; and of those of which one run takes half a minute.
     n_fresh, n_fresh_heavy : int
         Runs with fresh seeds of what is above its promise.
-    takes_slow : bool
-        Whether procedures take part of which one run takes half a minute.
     """
 
     cells: list[Cell]
     n_runs: int
     n_heavy: int
+    n_few: int
+    n_slow: int
     n_fresh: int
     n_fresh_heavy: int
-    takes_slow: bool = True
+
+    def count(self, procedure: Procedure, cell: Cell) -> int:
+        """First runs of a procedure on a cell."""
+        if procedure.is_slow:
+            return self.n_slow
+        if procedure.is_heavy:
+            return self.n_heavy if procedure.judges(cell) else self.n_few
+        return self.n_runs
 
 
-FULL = Plan(CELLS, n_runs=200, n_heavy=50, n_fresh=1000, n_fresh_heavy=1000)
-TEN_MINUTES = Plan(QUICK, n_runs=48, n_heavy=8, n_fresh=100, n_fresh_heavy=20, takes_slow=False)
+FULL = Plan(CELLS, n_runs=200, n_heavy=50, n_few=20, n_slow=10, n_fresh=1000, n_fresh_heavy=1000)
+TEN_MINUTES = Plan(QUICK, n_runs=48, n_heavy=8, n_few=8, n_slow=0, n_fresh=100, n_fresh_heavy=20)
 
 
 class Item(NamedTuple):
-    """One draw of data, and the procedures that get it."""
+    """One seed, and cells of one design, which have the same columns, with the procedures that get them."""
 
-    cell: Cell
     seed: int
-    names: tuple[str, ...]
+    work: tuple[tuple[Cell, tuple[str, ...]], ...]
 
 
-def run_item(item: Item) -> list[dict[str, Any]]:
+def run_item(item: Item) -> Iterator[dict[str, Any]]:
     """What each procedure selects; an error is an outcome, too."""
-    data, outcomes = draw(item.cell, item.seed), []
-    for procedure in PROCEDURES:
-        if procedure.name not in item.names:
-            continue
-        outcome: dict[str, Any] = {"cell": item.cell.name, "procedure": procedure.name, "seed": item.seed}
-        started = time.process_time()  # other work on the machine does not count
-        try:
-            selected = np.asarray(procedure.select(data), dtype=bool)
-        except Exception as error:
-            outcome["error"] = f"{type(error).__name__}: {error}"[:200]
-        else:
-            n_selected, n_false = int(selected.sum()), int((selected & ~data.is_true).sum())
-            outcome |= {"selected": n_selected, "false": n_false}
-            outcome["power"] = round(float(selected[data.is_true].mean()), 4)
-            outcome["seconds"] = round(time.process_time() - started, 4)
-        outcomes.append(outcome)
-    return outcomes
+    is_timed = item.seed == TIMED
+    for cell, names in item.work:
+        data = draw(cell, item.seed)
+        for procedure in reversed(PROCEDURES):
+            if procedure.name not in names:
+                continue
+            outcome: dict[str, Any] = {"cell": cell.name, "procedure": procedure.name, "seed": item.seed}
+            started = time.process_time()  # other work on the machine does not count
+            try:
+                with shared.alone() if is_timed else nullcontext():
+                    selected = np.asarray(procedure.select(data), dtype=bool)
+            except Exception as error:
+                outcome["error"] = f"{type(error).__name__}: {error}"[:200]
+            else:
+                n_selected, n_false = int(selected.sum()), int((selected & ~data.is_true).sum())
+                outcome |= {"selected": n_selected, "false": n_false}
+                if is_timed:
+                    outcome["seconds"] = round(time.process_time() - started, 4)
+            yield outcome
+
+
+def _outcomes(item: Item) -> list[dict[str, Any]]:
+    """All at once, from another process."""
+    return list(run_item(item))
 
 
 class Log:
-    """Outcomes in a file, one a line; a line that was cut off by the end of a run is not read.
+    """Outcomes of this and of earlier runs.
 
-    Runs of several commits of one version may be in it, because the study takes hours: all of them are named.
+    New ones are added to a file of a folder, one a line; a line that was cut off by the end of a run is not read. A
+    packed file of the repository has those of other machines; :meth:`pack` writes it.
+
+    The study takes hours, so that runs of several commits and machines may be together: each outcome has the number of
+    its versions in ``environments``.
     """
 
-    def __init__(self, folder: Path, versions: dict[str, str]) -> None:
+    def __init__(self, folder: Path, versions: dict[str, str], packed: Path | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.versions = _joined(folder / "versions.json", versions)
         self.path = folder / "runs.jsonl"
+        self.environments: list[dict[str, str]] = []
         self.outcomes: dict[tuple[str, str, int], dict[str, Any]] = {}
+        if packed is not None and packed.exists():
+            self._unpack(packed)
         if self.path.exists():
-            for line in self.path.read_text(encoding="utf-8").splitlines():
-                try:
-                    outcome = json.loads(line)
-                except ValueError:
-                    continue
-                self.outcomes[outcome["cell"], outcome["procedure"], outcome["seed"]] = outcome
+            self._read()
+        self.here = self._number(versions)
+        with self.path.open("a", encoding="utf-8") as file:  # of the lines that follow
+            file.write("\n" + json.dumps({"versions": versions}) + "\n")
+
+    def _number(self, versions: dict[str, str]) -> int:
+        """The place of versions among all, where they are put if they are new."""
+        if versions not in self.environments:
+            self.environments.append(versions)
+        return self.environments.index(versions)
+
+    def _read(self) -> None:
+        by = 0
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                found = json.loads(line)
+            except ValueError:
+                continue
+            if "versions" in found:
+                by = self._number(found["versions"])
+            else:
+                self._keep(found, by)
+
+    def _keep(self, outcome: dict[str, Any], by: int) -> None:
+        self.outcomes[outcome["cell"], outcome["procedure"], outcome["seed"]] = outcome | {"by": by}
 
     def add(self, outcomes: Iterable[dict[str, Any]]) -> None:
-        """Keep what one item has found."""
+        """Keep what was found."""
         with self.path.open("a", encoding="utf-8") as file:
             for outcome in outcomes:
                 file.write(json.dumps(outcome) + "\n")
-                self.outcomes[outcome["cell"], outcome["procedure"], outcome["seed"]] = outcome
+                file.flush()
+                self._keep(outcome, self.here)
+
+    def pack(self, path: Path) -> None:
+        """Write all outcomes to one small file; the same outcomes make the same file."""
+        series: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for key in sorted(self.outcomes):
+            series.setdefault(key[:2], []).append(self.outcomes[key])
+        packed = []
+        for (cell, procedure), outcomes in series.items():
+            columns = {name: [outcome.get(name) for outcome in outcomes] for name in _COLUMNS}
+            rare = {}
+            for name in _RARE:
+                rare[name] = {str(outcome["seed"]): outcome[name] for outcome in outcomes if name in outcome}
+            packed.append({"cell": cell, "procedure": procedure, **columns, **rare})
+        text = json.dumps({"environments": self.environments, "series": packed}, separators=(",", ":"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+    def _unpack(self, path: Path) -> None:
+        stored = json.loads(gzip.decompress(path.read_bytes()))
+        self.environments += stored["environments"]
+        for series in stored["series"]:
+            for values in zip(*(series[name] for name in _COLUMNS), strict=True):
+                outcome = {"cell": series["cell"], "procedure": series["procedure"]}
+                outcome |= {name: value for name, value in zip(_COLUMNS, values, strict=True) if value is not None}
+                key = str(outcome["seed"])
+                outcome |= {name: series[name][key] for name in _RARE if key in series[name]}
+                self._keep(outcome, outcome["by"])
+
+    def used_environments(self) -> list[dict[str, Any]]:
+        """Versions with the number of their runs, of those that have any."""
+        counts = np.bincount([outcome["by"] for outcome in self.outcomes.values()], minlength=len(self.environments))
+        return [
+            versions | {"runs": int(count)} for versions, count in zip(self.environments, counts, strict=True) if count
+        ]
 
     def of(self, cell: Cell, procedure: Procedure, fresh: bool) -> list[dict[str, Any]]:
         """Outcomes of a procedure on a cell, of the first runs or of those with fresh seeds."""
@@ -114,15 +190,8 @@ class Log:
         return found
 
 
-def _joined(about: Path, versions: dict[str, str]) -> dict[str, str]:
-    """Versions of all runs of a folder, commits one after the other; refused where they differ in anything else."""
-    known = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
-    commits = [*known.get("commit", "").split(), *versions.get("commit", "").split()]
-    joined = versions | {"commit": " ".join(dict.fromkeys(commits))} if commits else versions
-    if known and known | {"commit": ""} != versions | {"commit": ""}:
-        raise SystemExit(f"{about.parent} has runs of other versions; remove it, or name another folder with --work.")
-    about.write_text(json.dumps(joined, indent=1), encoding="utf-8")
-    return joined
+# What packed outcomes have each, and what few have.
+_COLUMNS, _RARE = ("seed", "selected", "false", "by"), ("seconds", "error")
 
 
 class Summary(NamedTuple):
@@ -160,6 +229,7 @@ def summarize(outcomes: list[dict[str, Any]]) -> Summary | None:
     false = np.array([outcome["false"] for outcome in done], dtype=float)
     selected = np.array([outcome["selected"] for outcome in done], dtype=float)
     rates = false / np.maximum(selected, 1.0)
+    seconds = [outcome["seconds"] for outcome in done if "seconds" in outcome]
     spread = np.sqrt(max(len(done) - 1, 1) * len(done))
     return Summary(
         len(done),
@@ -168,9 +238,9 @@ def summarize(outcomes: list[dict[str, Any]]) -> Summary | None:
         float(np.linalg.norm(rates - rates.mean()) / spread),
         float(false.mean()),
         float(np.linalg.norm(false - false.mean()) / spread),
-        float(np.mean([outcome["power"] for outcome in done])),
+        float((selected - false).mean()) / N_TRUE,
         float(selected.mean()),
-        float(np.median([outcome["seconds"] for outcome in done])),
+        float(np.median(seconds)) if seconds else float("nan"),
         errors[0] if errors else "",
     )
 
@@ -179,32 +249,43 @@ def summarize(outcomes: list[dict[str, Any]]) -> Summary | None:
 
 
 def first_items(plan: Plan, log: Log) -> Iterator[Item]:
-    """What the plan asks for and the log does not have."""
-    for start in range(0, plan.n_runs, _TOGETHER):
-        for cell in plan.cells:
-            for seed in range(start, min(start + _TOGETHER, plan.n_runs)):
-                names = []
-                for procedure in available(cell):
-                    is_due = seed < (plan.n_heavy if procedure.is_heavy else plan.n_runs)
-                    is_due = is_due and (plan.takes_slow or not procedure.is_slow)
-                    if is_due and (cell.name, procedure.name, seed) not in log.outcomes:
-                        names.append(procedure.name)
-                if names:
-                    yield Item(cell, seed, tuple(names))
+    """What the plan asks for and the log does not have: seed by seed, so that all cells are equally far at any time."""
+    for seed in range(max(plan.n_runs, plan.n_heavy)):
+        yield from _items(plan, log, seed, lambda cell, procedure: seed < plan.count(procedure, cell))  # noqa: B023
 
 
 def fresh_items(plan: Plan, log: Log) -> Iterator[Item]:
-    """Runs with fresh seeds, of what was above its promise by more than two standard errors."""
+    """Runs with fresh seeds of what was above its promise by more than two standard errors, all first runs done."""
+    counts: dict[tuple[str, str], int] = {}
     for cell in plan.cells:
         for procedure in available(cell):
             found = summarize(log.of(cell, procedure, fresh=False))
             if found is None or not found.n_runs or not procedure.judges(cell):
                 continue
-            if found.is_above(procedure.promise, 2.0):
-                n_runs = plan.n_fresh_heavy if procedure.is_heavy else plan.n_fresh
-                for seed in range(FRESH, FRESH + n_runs):
-                    if (cell.name, procedure.name, seed) not in log.outcomes:
-                        yield Item(cell, seed, (procedure.name,))
+            is_done = found.n_runs + found.n_errors >= plan.count(procedure, cell)
+            if is_done and found.is_above(procedure.promise, 2.0):
+                counts[cell.name, procedure.name] = plan.n_fresh_heavy if procedure.is_heavy else plan.n_fresh
+    for seed in range(max(counts.values(), default=0)):
+        yield from _items(
+            plan,
+            log,
+            FRESH + seed,
+            lambda cell, procedure: seed < counts.get((cell.name, procedure.name), 0),  # noqa: B023
+        )
+
+
+def _items(plan: Plan, log: Log, seed: int, is_due: Callable[[Cell, Procedure], bool]) -> Iterator[Item]:
+    """What is due of a seed and not in the log, an item for each design."""
+    designs: dict[tuple[int, str], list[tuple[Cell, tuple[str, ...]]]] = {}
+    for cell in plan.cells:
+        names = []
+        for procedure in available(cell):
+            if is_due(cell, procedure) and (cell.name, procedure.name, seed) not in log.outcomes:
+                names.append(procedure.name)
+        if names:
+            designs.setdefault((cell.d, cell.design), []).append((cell, tuple(names)))
+    for work in designs.values():
+        yield Item(seed, tuple(work))
 
 
 def available(cell: Cell) -> list[Procedure]:
@@ -213,10 +294,26 @@ def available(cell: Cell) -> list[Procedure]:
 
 
 def run_all(items: list[Item], log: Log, n_jobs: int, deadline: float) -> bool:
-    """Run items side by side; False where the deadline came first."""
+    """Run items, side by side where there are several jobs; False where the deadline came first."""
     started, n_done, told = time.time(), 0, time.time()
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = "1"  # of new processes: runs are side by side, and their times are those of one core
+    for outcomes in _in_turn(items, deadline) if n_jobs == 1 else _side_by_side(items, n_jobs, deadline):
+        log.add(outcomes)
+        n_done += 1
+        if time.time() - told > 30.0 or n_done == len(items):
+            told = time.time()
+            print(f"{n_done} of {len(items)} draws, {told - started:.0f} s", flush=True)
+    return n_done == len(items)
+
+
+def _in_turn(items: list[Item], deadline: float) -> Iterator[Iterator[dict[str, Any]]]:
+    """Outcomes of items as they come: what is stopped in the middle of an item has kept its beginning."""
+    for item in items:
+        if time.time() >= deadline:
+            return
+        yield run_item(item)
+
+
+def _side_by_side(items: list[Item], n_jobs: int, deadline: float) -> Iterator[list[dict[str, Any]]]:
     with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
         waiting: set[Future[list[dict[str, Any]]]] = set()
         remaining = iter(items)
@@ -225,14 +322,8 @@ def run_all(items: list[Item], log: Log, n_jobs: int, deadline: float) -> bool:
                 item = next(remaining, None)
                 if item is None:
                     break
-                waiting.add(pool.submit(run_item, item))
+                waiting.add(pool.submit(_outcomes, item))
             if not waiting:
-                break
+                return
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                log.add(future.result())
-                n_done += 1
-            if time.time() - told > 30.0 or n_done == len(items):
-                told = time.time()
-                print(f"{n_done} of {len(items)} draws, {told - started:.0f} s", flush=True)
-    return n_done == len(items)
+            yield from (future.result() for future in done)

@@ -121,6 +121,40 @@ class ProgressLine:
         self._written = time.perf_counter()
 
 
+class CountedLine:
+    """How many of many pieces of work are done, and how long the rest is likely to take.
+
+    Parameters
+    ----------
+    what : str
+        What is being done, the beginning of the line.
+    pieces : str
+        What the pieces are called.
+    is_on : bool
+        Whether anything is printed.
+    """
+
+    def __init__(self, what: str, pieces: str, is_on: bool) -> None:
+        self.what, self.pieces = what, pieces
+        self.line = ProgressLine(int(is_on), what)
+        self.begin(0, 0)
+
+    def begin(self, n_pieces: int, n_done: int) -> None:
+        """So many pieces are to be done, and so many are already."""
+        self.n_pieces, self.n_done, self.n_before = n_pieces, n_done, n_done
+
+    def advance(self) -> None:
+        """One more piece is done."""
+        self.n_done += 1
+        left = self.line.seconds * (self.n_pieces - self.n_done) / (self.n_done - self.n_before)
+        text = f"{self.what}: {self.n_done} of {self.n_pieces} {self.pieces}, about {left:.0f} s to go"
+        self.line.show(text, self.n_done / self.n_pieces)
+
+    def close(self) -> None:
+        """End the line, however the work has ended."""
+        self.line.close()
+
+
 def _columns(stream: Any) -> int | None:
     """Characters that a line of a terminal has room for; None where that is not known."""
     with suppress(AttributeError, OSError, ValueError):

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+import groupowl as go
 from cli_support import write_csv
 from groupowl.inference import KnockoffSelector, StabilitySelector
 
@@ -130,7 +131,7 @@ def test_nothing_selected_is_said(run, genes, tmp_path):
     ran = run("select", genes, "--targets", "u", "--drop", "v,kind,weight", "--fdr", "0.01", "--out", out)
     assert ran.code == 0
     assert "No feature is selected." in ran.out
-    assert "Nothing can be selected at --fdr 0.01" in " ".join(ran.out.split())
+    assert "Nothing is selected: at --fdr 0.01" in " ".join(ran.out.split())
     reason = "knockoffs select at least 100 features (1/fdr) or none"
     assert reason in " ".join(ran.out.split())
     assert reason in (out / "report.html").read_text(encoding="utf-8")
@@ -163,9 +164,48 @@ def test_help_has_what_can_be_used(run):
     """What select refuses is not listed."""
     listed = run("select", "--help").out
     assert "--sample-weight" in listed
-    for name in ("--offset", "--exposure", "--groups"):
-        assert f"{name} " not in listed
-        assert f"{name} " in run("cv", "--help").out
+    assert "--exposure " in listed
+    assert "--groups " not in listed
+    assert "--groups " in run("cv", "--help").out
+
+
+@pytest.mark.parametrize("method", ["knockoffs", "stability"])
+@pytest.mark.parametrize("option", ["offset", "exposure"])
+def test_offsets_and_exposures(run, tmp_path, method, option):
+    """Counts per exposure, as in Python; the column is no feature, and report and record name it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 12))
+    hours = rng.uniform(0.2, 5.0, 150)
+    counts = rng.poisson(hours * np.exp(0.5 * X[:, :6].sum(axis=1)))
+    beside = np.log(hours) if option == "offset" else hours
+    file = write_csv(tmp_path / "counts.csv", {f"x{j}": X[:, j] for j in range(12)} | {"u": counts, "time": beside})
+    how = ("--fdr", "0.4") if method == "knockoffs" else ("--max-false", "2", "--pairs", "8")
+    out = tmp_path / "out"
+    ran = run(
+        "select", file, "-t", "u", "--loss", "poisson", f"--{option}", "time", "--method", method, *how, "-o", out
+    )
+    assert ran.code == 0, ran.err
+    kinds = {"knockoffs": KnockoffSelector(0.4), "stability": StabilitySelector(2, n_pairs=8)}
+    estimator = go.GroupOWLRegressor(loss="poisson", weights="constant", standardize=True)
+    selector = kinds[method].set_params(estimator=estimator, random_state=0)
+    selector.fit(X, counts, offset=np.log(hours))
+    column = "W" if method == "knockoffs" else "score"
+    found = {row["feature"]: float(row[column]) for row in table_of(out)}
+    np.testing.assert_allclose([found[f"x{j}"] for j in range(12)], selector.scores_, rtol=1e-3, atol=1e-6)
+    facts = json.loads((out / "run.json").read_text(encoding="utf-8"))["facts"]
+    assert facts[option.capitalize()] == "time"
+    assert facts["Model"] == "GroupOWLRegressor, poisson loss, with an offset"
+    assert facts["Model"] in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_selection_of_nothing_is_told_once(run, tmp_path):
+    """Whether or not Python warns, too."""
+    rng = np.random.default_rng(0)
+    columns = {f"x{j}": rng.normal(size=60) for j in range(5)} | {"u": rng.normal(size=60)}
+    ran = run("select", write_csv(tmp_path / "noise.csv", columns), "--targets", "u", "--json")
+    assert ran.code == 0, ran.err
+    (note,) = json.loads(ran.out)["notes"]
+    assert note.startswith("Nothing is selected: at --fdr 0.1 ")
 
 
 @pytest.mark.parametrize(
@@ -173,12 +213,6 @@ def test_help_has_what_can_be_used(run):
     [
         (("--method", "stability", "--fdr", "0.1"), "--fdr is for --method knockoffs, and the method is stability"),
         (("--max-false", "1"), "--max-false is for --method stability"),
-        (("--offset", "weight"), "select knows no offset. Use --drop weight in its place"),
-        (("--offset", "weight"), "this is then another model, one without the offset"),
-        (
-            ("--exposure", "weight"),
-            "--drop weight in its place, so that the column is no feature; this is then another",
-        ),
         (("--groups", "gene 1"), "select knows no groups. Use --drop 'gene 1' in its place"),
         (("--sampler", "fixed", "--loss", "poisson"), "sampler='fixed' is for the squared loss"),
     ],

@@ -131,7 +131,7 @@ def test_exchanging_columns_flips_their_signs(loss, statistic):
     X_other[:, exchanged], copies_other[:, exchanged] = copies[:, exchanged], X[:, exchanged]
     shared = {"estimator": estimator, "statistic": statistic, "random_state": 0}
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Nothing can be selected")
+        warnings.filterwarnings("ignore", "Nothing is selected")
         W = KnockoffSelector(0.3, sampler=copies, **shared).fit(X, y).scores_
         W_other = KnockoffSelector(0.3, sampler=copies_other, **shared).fit(X_other, y).scores_
     signs = np.ones(len(W))
@@ -196,7 +196,7 @@ def test_false_discovery_rate_and_power(sampler):
         noise[:, 1] = 0.8 * noise[:, 0] + 0.6 * noise[:, 1]
         selector = KnockoffSelector(0.2, sampler=sampler, random_state=seed)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Nothing can be selected")
+            warnings.filterwarnings("ignore", "Nothing is selected")
             shares.append(false_share(selector.fit(X, Z + noise), 12))
     false, power = np.array(shares).T
     assert false.mean() < 0.2 + 3 * false.std() / np.sqrt(40)
@@ -274,7 +274,7 @@ def test_more_features_than_samples():
     assert selector.support_[:10].sum() >= 7
 
 
-@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+@pytest.mark.filterwarnings("ignore:Nothing is selected")
 def test_extreme_data():
     """Few samples, columns that are constant or copies, targets without errors, or that determine each other."""
     X, Z, rng = signals()
@@ -343,7 +343,9 @@ def test_summary_says_what_is_promised(capsys):
     )
     assert "of 24 selected" in text
     KnockoffSelector(0.3, random_state=0, verbose=1, n_repeats=2).fit(X, Y)
-    assert "draw 2 of 2" in capsys.readouterr().err
+    assert "KnockoffSelector: 2 of 2 draws" in capsys.readouterr().err
+    KnockoffSelector(0.3, random_state=0, n_repeats=2).fit(X, Y)
+    assert capsys.readouterr().err == ""
 
 
 def test_pipelines_and_clones():
@@ -356,7 +358,7 @@ def test_pipelines_and_clones():
     assert "statistics_" not in vars(clone(selector))
 
 
-@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+@pytest.mark.filterwarnings("ignore:Nothing is selected")
 @pytest.mark.parametrize("kind", [int, float])
 @pytest.mark.parametrize(
     ("n_values", "model"),
@@ -379,11 +381,56 @@ def test_text_of_many_classes_are_classes():
     assert isinstance(resolve_estimator(None, np.repeat(names, 3)), go.GroupOWLClassifier)
 
 
-@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+@pytest.mark.filterwarnings("ignore:Nothing is selected")
 def test_no_model_is_named_with_a_statistic_of_your_own():
     X = np.random.default_rng(0).normal(size=(30, 4))
     selector = KnockoffSelector(statistic=lambda X, knockoffs, y: np.ones(4), random_state=0).fit(X, X[:, 0])
     assert selector.model_ == "a statistic of your own"
+
+
+# Offsets --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Nothing is selected")
+@pytest.mark.parametrize("loss", ["squared", "multinomial", "two classes", "labels", "poisson", "huber", "cox"])
+def test_offsets_are_those_of_the_estimator(loss):
+    """Statistics are differences of norms of a fit of the estimator, with the offset, to features and knockoffs."""
+    X, Z, rng = signals()
+    estimator, targets = LOSSES[loss]
+    y = targets(Z, rng)
+    shape = len(X) if loss in ("two classes", "cox") else Z.shape
+    offset, copies = rng.normal(size=shape), rng.normal(size=X.shape)
+    prototype = clone(estimator).set_params(alpha=0.05)
+    selector = KnockoffSelector(0.3, estimator=prototype, sampler=copies, random_state=0)
+    coef = np.atleast_2d(clone(prototype).fit(np.hstack([X, copies]), y, offset=offset).coef_)
+    norms = np.linalg.norm(coef * np.hstack([X, copies]).std(axis=0), axis=0)
+    W = selector.fit(X, y, offset=offset).scores_
+    np.testing.assert_allclose(W, norms[:24] - norms[24:], atol=1e-4 * norms.max())
+    assert np.count_nonzero(W) >= 7
+    assert np.abs(W - selector.fit(X, y).scores_).max() > 0.01 * norms.max()
+    assert selector.model_ == selector.fit(X, y, offset=0.0).model_
+    assert selector.fit(X, y, offset=offset).model_ == f"{selector.fit(X, y).model_}, with an offset"
+
+
+@pytest.mark.parametrize("sampler", ["gaussian", "fixed"])
+def test_an_offset_is_taken_off_targets_of_the_squared_loss(sampler):
+    X, Z, rng = signals()
+    Y, offset = Z + rng.normal(size=Z.shape), 3.0 * rng.normal(size=Z.shape)
+    selector = KnockoffSelector(0.3, estimator=go.GroupOWLRegressor(**ALIKE), sampler=sampler, random_state=0)
+    expected = selector.fit(X, Y).scores_
+    found = selector.fit(X, Y + offset, offset=offset).scores_
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_offsets_that_do_not_go():
+    X, Z, _ = signals()
+    own = KnockoffSelector(statistic=lambda X, copies, y: X[0] - copies[0])
+    with pytest.raises(ValueError, match="offset is not passed to a statistic of your own"):
+        own.fit(X, Z, offset=np.ones(len(X)))
+    with pytest.raises(ValueError, match="sample_weight is not passed to a statistic of your own"):
+        own.fit(X, Z, np.ones(len(X)))
+    with pytest.raises(ValueError, match="offset"):
+        KnockoffSelector().fit(X, Z, offset=np.ones(len(X) - 1))
 
 
 # What is wrong ------------------------------------------------------------------------------------------------
@@ -392,12 +439,13 @@ def test_no_model_is_named_with_a_statistic_of_your_own():
 def test_too_few_features_are_said_to_be_too_few():
     X, Z, rng = signals(n_features=12)
     Y = Z + rng.normal(size=Z.shape)
-    with pytest.warns(UserWarning, match=r"Nothing can be selected at fdr=0.05: only \d+ of 12.* at least 20 must be"):
+    with pytest.warns(UserWarning, match="Nothing is selected: at fdr=0.05") as warned:
         selector = KnockoffSelector(0.05, random_state=0).fit(X, Y)
+    assert [str(one.message) for one in warned] == [selector.note_]  # one text, so that it is not told twice
     assert not selector.support_.any()
     assert selector.threshold_ == np.inf
     assert "select at least 20 features (1/fdr) or none" in selector.note_
-    with pytest.warns(UserWarning, match="at least 20 must be"):
+    with pytest.warns(UserWarning, match="at least 20 features"):
         KnockoffSelector(0.05, n_repeats=2, random_state=0).fit(X, Y)
 
 
@@ -414,7 +462,7 @@ def own_statistics(W):
 MARKS = np.arange(1.0, 13.0)
 
 
-@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+@pytest.mark.filterwarnings("ignore:Nothing is selected")
 @pytest.mark.parametrize(
     ("offset", "W", "sentences"),
     [
@@ -457,7 +505,7 @@ def test_the_reason_of_several_draws_and_of_a_selection():
     Y = Z + rng.normal(size=Z.shape)
     parameters = {"n_repeats": 3, "draw_fdr": 0.2, "random_state": 0}
     nothing = KnockoffSelector(0.05, **parameters)
-    with pytest.warns(UserWarning, match="Nothing can be selected"):
+    with pytest.warns(UserWarning, match="Nothing is selected"):
         nothing.fit(X, Y)
     rate, n_reach = re.search(r"which (\d+) reach, with .* rate of (\S+)\. ", nothing.note_).group(2, 1)
     assert "the largest mean e-values of 3 draws are" in nothing.note_
@@ -466,7 +514,7 @@ def test_the_reason_of_several_draws_and_of_a_selection():
     assert found.note_ == ""
 
 
-@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+@pytest.mark.filterwarnings("ignore:Nothing is selected")
 def test_the_promise_is_approximate_where_the_covariance_is_estimated(capsys):
     X, Z, _ = signals()
     for parameters, is_approximate in [
@@ -547,7 +595,7 @@ def cannot_hold(estimator):
     return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
 
 
-@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+@pytest.mark.filterwarnings("ignore:Nothing is selected")
 @pytest.mark.filterwarnings("ignore:No features were selected")
 @parametrize_with_checks([KnockoffSelector(0.5)], expected_failed_checks=cannot_hold)
 def test_conventions_of_scikit_learn(estimator, check):

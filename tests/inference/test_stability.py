@@ -10,9 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import groupowl as go
+from groupowl._progress import CountedLine
 from groupowl.inference import StabilitySelector
 from groupowl.inference.stability_bounds import false_selections
-from groupowl.inference.stability_halves import HalfFits, Line, draw_pair
+from groupowl.inference.stability_halves import HalfFits, draw_pair
 
 FITTED = (
     "support_",
@@ -319,6 +320,39 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
         selector(resume=tmp_path).fit(X, Y)
 
 
+@pytest.mark.parametrize("loss", ["squared", "poisson", "huber"])
+def test_offsets_are_those_of_the_estimator(loss):
+    """At one alpha, halves return what fits of the estimator, with the offset, to the same halves select."""
+    X, Z = make_data(120, 20, 2, n_true=5, size=0.5)
+    rng = np.random.default_rng(1)
+    offset = rng.normal(size=Z.shape)
+    Y = rng.poisson(np.exp(0.7 * Z + offset)) if loss == "poisson" else Z + offset
+    estimator = go.GroupOWLRegressor(0.3, loss=loss, weights="oscar", tol=1e-9)
+    if loss == "huber":
+        estimator.set_params(delta=1.3)
+    given = {"estimator": estimator, "alphas": [0.3], "n_pairs": 4, "n_selected": 20, "threshold": 1.0}
+    found = selector(**given, max_false=50.0).fit(X, Y, offset=offset)
+    counts = np.zeros(20)
+    entropy = int(np.random.default_rng(0).integers(np.iinfo(np.int64).max))
+    for number in range(4):
+        for half in draw_pair(120, None, (entropy, number)):
+            counts += clone(estimator).fit(X[half], Y[half], offset=offset[half]).coef_.any(axis=0)
+    np.testing.assert_array_equal(found.frequencies_[:, 0], counts / 8)
+    assert 0 < counts.sum() < 8 * 20
+    assert (found.frequencies_ != selector(**given, max_false=50.0).fit(X, Y).frequencies_).any()
+    assert found.model_.endswith("loss, with an offset")
+
+
+def test_pairs_of_another_offset_are_refused(tmp_path):
+    X, Z = make_data()
+    Y = np.abs(Z)
+    one = selector(estimator=go.GroupOWLRegressor(loss="poisson"), resume=str(tmp_path))
+    one.fit(X, Y, offset=0.1 * Z)
+    assert_same(one, clone(one).fit(X, Y, offset=0.1 * Z))
+    with pytest.raises(ValueError, match="the data"):
+        clone(one).fit(X, Y, offset=0.2 * Z)
+
+
 def test_progress(capsys):
     X, Y = make_data()
     selector(verbose=1).fit(X, Y)
@@ -330,7 +364,7 @@ def test_progress(capsys):
 
 
 def test_a_line_on_a_terminal_is_rewritten(capsys, monkeypatch):
-    line = Line("work", True)
+    line = CountedLine("work", "pairs", True)
     monkeypatch.setattr(line.line, "is_rewritten", True)
     line.begin(2, 0)
     line.advance()

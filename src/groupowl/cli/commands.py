@@ -488,8 +488,6 @@ class SelectOptions(TrainOptions):
     )
     # What other commands have and this one refuses, with a word on what to do.
     groups: str | None = _data(None, "COLUMN", "", hidden=True)
-    offset: str | None = _data(None, "COLUMN", "", hidden=True)
-    exposure: str | None = _data(None, "COLUMN", "", hidden=True)
     seed: int = _select(0, None, "Of knockoffs and halves.", check=f"[0, {LARGEST_SEED}]")
     out: Path | None = _output(None, "DIR", "New folder for table, picture and report.", "--out", "-o")
     jobs: int = _select(1, None, "Draws or pairs at a time; -1: one per processor.", "--jobs", "-j", check=_jobs)

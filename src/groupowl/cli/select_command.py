@@ -49,8 +49,6 @@ _PARAMETERS = {
 # Roles of columns in other commands, and what is different without them.
 _UNKNOWN = {
     "groups": "samples then count as independent of each other",
-    "offset": "this is then another model, one without the offset",
-    "exposure": "this is then another model, one of counts and not of counts per exposure",
 }
 _KINDS: dict[str, Any] = {"knockoffs": KnockoffSelector, "stability": StabilitySelector}
 
@@ -72,7 +70,7 @@ def select(options: SelectOptions) -> None:
     selector = _make_selector(table, options)
     with stages.stage(f"Selecting from {table.n_samples} x {table.n_features}"):
         warned, converged = _fit(selector, table, verbose=not options.quiet)
-    if note := getattr(selector, "note_", ""):
+    if (note := as_typed(getattr(selector, "note_", ""))) and note not in warned:
         warned.append(note)
     found = _Selection(options, table, selector, (*table.notes, *warned), time.perf_counter() - started)
     with stages.stage("Writing"):
@@ -130,7 +128,7 @@ def _fit(selector: FeatureSelector, table: Table, *, verbose: bool) -> tuple[lis
     selector.set_params(verbose=int(verbose))
     with data_of(table), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        selector.fit(X, table.target_frame, sample_weight=table.sample_weight)
+        selector.fit(X, table.target_frame, sample_weight=table.sample_weight, offset=table.offset)
     selector.set_params(verbose=0, **({"resume": None} if hasattr(selector, "resume") else {}))
     notes = dict.fromkeys(as_typed(" ".join(str(item.message).split())) for item in caught)
     return list(notes), not any(issubclass(item.category, ConvergenceWarning) for item in caught)
@@ -184,6 +182,7 @@ class _Selection:
             "Selected": counted(int(np.count_nonzero(selector.support_)), "feature"),
             "Weights": str(options.weights),
             "Standardized": "yes" if options.standardize else "no",
+            **{name.capitalize(): column for name in ("offset", "exposure") if (column := getattr(options, name))},
             "Seed": str(options.seed),
             "Seconds": f"{self.seconds:.1f}",
             "Versions": f"groupowl {__version__}, Python {platform.python_version()}",

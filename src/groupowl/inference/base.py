@@ -59,7 +59,7 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     # Data -------------------------------------------------------------------------------------------
 
-    def _data(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[GroupOWLBase, FitData]:
+    def _data(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> tuple[GroupOWLBase, FitData]:
         """The estimator to fit with, a copy of the prototype, and its data after all checks.
 
         Samples of weight zero are left out. What first fits decide (the delta of the Huber loss, adaptive factors) is
@@ -67,7 +67,7 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         ``data.fitting.model(data.X, data.Y, prototype.weights, data.sample_weight)``.
         """
         prototype = resolve_estimator(self.estimator, y)
-        data = prototype._checked_fit(X, y, sample_weight)
+        data = prototype._checked_fit(X, y, sample_weight, offset=offset)
         if data.is_summarized or isinstance(data.X, Design):
             raise ValueError(
                 f"X: {type(self).__name__} needs the samples in memory, as an array, a data frame or a sparse matrix."
@@ -187,7 +187,9 @@ def resolve_estimator(estimator: Any, y: Any) -> GroupOWLBase:
 def model_words(prototype: GroupOWLBase, data: FitData) -> str:
     """The estimator and the loss that data are fitted with."""
     words = f"{type(prototype).__name__}, {resolve_loss(data.fitting.loss).name} loss"
-    return words if data.classes is None else f"{words}, {len(data.classes)} classes"
+    if data.classes is not None:
+        words += f", {len(data.classes)} classes"
+    return words + (", with an offset" if "has_offset_" in data.labels else "")
 
 
 def _are_labels(y: Any) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks import (
     as_generator,
@@ -20,6 +19,7 @@ from .._checks import (
     numeric_array,
     positive_integer,
 )
+from .._progress import CountedLine
 from .._threads import blas_threads, check_jobs
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..estimators.base import FitData, GroupOWLBase
@@ -184,7 +184,7 @@ class KnockoffSelector(_Attributes):
     random_state : int, Generator, RandomState or None, default=None
         Seed of the knockoffs.
     verbose : int, default=0
-        1 prints a line for each draw.
+        1 shows how many draws are done.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class KnockoffSelector(_Attributes):
     Warns
     -----
     UserWarning
-        Where nothing can be selected, because fewer than ``1/fdr`` statistics are positive.
+        Where nothing can be selected, because fewer than ``1/fdr`` statistics are positive: the text of ``note_``.
 
     Notes
     -----
@@ -262,7 +262,7 @@ class KnockoffSelector(_Attributes):
     random_state: Any = None
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> Self:
         """Draw knockoffs, fit to features and knockoffs, and select.
 
         Parameters
@@ -274,6 +274,11 @@ class KnockoffSelector(_Attributes):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples in the fits; with ``sampler="fixed"`` errors have variances of their inverses. The
             law of X is estimated without them.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Added to the linear predictors of the fits, as in ``fit`` of the estimator: for example the logarithm of the
+            exposure for ``loss="poisson"``. The promise then takes it for a part of the targets: a feature is false if
+            it is independent of targets *and* offset given the other features. A feature that is correlated with the
+            offset may be selected for that; let it be a feature, or unpenalized, where that matters.
 
         Returns
         -------
@@ -282,7 +287,7 @@ class KnockoffSelector(_Attributes):
         """
         n_repeats = self._check_parameters()
         with blas_threads(X, are_taken=self.n_jobs not in (None, 1)):
-            prototype, data = self._data(X, y, sample_weight)
+            prototype, data = self._data(X, y, sample_weight, offset)
             draws = _Draws(self, prototype, data, y)
             runs = self._runs(draws, n_repeats)
         for run in runs:
@@ -311,8 +316,18 @@ class KnockoffSelector(_Attributes):
     def _runs(self, draws: _Draws, n_repeats: int) -> list[_Run]:
         """One run for each draw, each with a seed of its own."""
         seeds = as_generator(self.random_state).integers(_MOST_SEEDS, size=n_repeats)
-        work = (delayed(draws.run)(int(seed), i, n_repeats) for i, seed in enumerate(seeds))
-        return list(Parallel(n_jobs=self.n_jobs if n_repeats > 1 else 1, prefer="threads")(work))
+        work = (delayed(draws.run)(int(seed)) for seed in seeds)
+        n_jobs = self.n_jobs if n_repeats > 1 else 1
+        line = CountedLine(type(self).__name__, "draws", bool(self.verbose))
+        line.begin(n_repeats, 0)
+        runs = []
+        try:
+            for run in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(work):
+                runs.append(run)
+                line.advance()
+        finally:
+            line.close()
+        return runs
 
     def _select(self, data: FitData, units: Units, W: FloatArray, model: str) -> Self:
         """Fitted attributes from statistics of shape (n_repeats, n_units)."""
@@ -322,8 +337,9 @@ class KnockoffSelector(_Attributes):
             level = _DRAW_SHARE * self.fdr if self.draw_fdr is None else self.draw_fdr
             scores = np.mean([_e_values(row, level) for row in W], axis=0)
             threshold = _e_threshold(scores, self.fdr)
-        if not np.isfinite(threshold):
-            self._warn_of_too_few(W)
+        note = "" if np.isfinite(threshold) else self._reason(W, scores)
+        if note and np.count_nonzero((W > 0.0).any(axis=0)) < self._needed:  # no signs could have led to a selection
+            warnings.warn(note, UserWarning, stacklevel=3)
         by_feature = units.by_feature(scores, data.n_features)
         return self._store(
             data,
@@ -333,7 +349,7 @@ class KnockoffSelector(_Attributes):
             statistics_=np.stack([units.by_feature(row, data.n_features) for row in W]),
             n_units_=units.count,
             model_=model,
-            note_="" if np.isfinite(threshold) else self._reason(W, scores),
+            note_=note,
         )
 
     def _reason(self, W: FloatArray, scores: FloatArray) -> str:
@@ -382,20 +398,6 @@ class KnockoffSelector(_Attributes):
     def _needed(self) -> int:
         """The fewest features that can be selected, up to rounding of 1/fdr."""
         return int(np.ceil(self.offset / self.fdr * (1.0 - 1e-12)))
-
-    def _warn_of_too_few(self, W: FloatArray) -> None:
-        """Warn where even the best signs could not have led to a selection."""
-        needed = self._needed
-        n_positive = int(np.count_nonzero((W > 0.0).any(axis=0)))
-        if n_positive >= needed:
-            return
-        what = f"only {n_positive} of {W.shape[1]} statistics are positive, and at least {needed} must be"
-        warnings.warn(
-            f"Nothing can be selected at fdr={self.fdr:g}: {what}. Raise fdr, or choose a smaller alpha of the "
-            "estimator; with as few features, use a procedure that tests single ones.",
-            UserWarning,
-            stacklevel=4,
-        )
 
     def _columns(self) -> dict[str, Any]:
         if len(self.statistics_) == 1:
@@ -458,8 +460,10 @@ class _Draws:
         self.statistic = selector.statistic
         if not callable(self.statistic):
             lookup("statistic", self.statistic, STATISTICS)
-        elif data.sample_weight is not None:
-            raise ValueError("sample_weight is not passed to a statistic of your own. Leave it out, or use it there.")
+        else:
+            for name, is_given in (("sample_weight", data.sample_weight), ("offset", data.labels.get("has_offset_"))):
+                if is_given is not None:
+                    raise ValueError(f"{name} is not passed to a statistic of your own. Leave it out, or use it there.")
         self._check_weights(prototype.weights)
         if isinstance(prototype.alpha, str):
             lookup("alpha", prototype.alpha, {"auto": None})
@@ -509,15 +513,12 @@ class _Draws:
         known |= {"fit_intercept": data.fitting.fit_intercept, "sample_weight": data.sample_weight}
         return lambda X, rng: fixed_knockoffs(X, random_state=rng, **known)
 
-    def run(self, seed: int, index: int, count: int) -> _Run:
+    def run(self, seed: int) -> _Run:
         """Statistics of one draw."""
         rng = np.random.default_rng(seed)
         knockoffs = _checked_knockoffs("The knockoffs that sampler returned", self.sampler(self.X, rng), self.X)
         pairs = Pairs.of(self.X, knockoffs, self.units, rng)
         run = self._own_statistic(pairs) if callable(self.statistic) else self._fitted_statistic(pairs)
-        if self.selector.verbose:
-            line = f"draw {index + 1} of {count}, {np.count_nonzero(run.W)} of {len(run.W)} statistics not zero"
-            print(f"KnockoffSelector: {line}", file=sys.stderr, flush=True)
         return run._replace(W=pairs.signed(run.W))
 
     def _own_statistic(self, pairs: Pairs) -> _Run:

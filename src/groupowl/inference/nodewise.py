@@ -10,7 +10,9 @@ import numpy as np
 from .._text import counted
 from .._threads import Stop, blas_threads, check_jobs, count_threads, run_in_threads
 from .._typing import FloatArray, IndexArray
-from ..solvers import solve
+from ..problem import build_problem
+from ..solvers import check_settings, solve, warn_unless_converged
+from ..solvers.continuation import Continuation
 from ..weights import first_quantile
 from .feature_tests import FeatureTests, Levels, standardized
 from .noise import Noise, checked_data, estimated_noise, given_noise, warn_unless_settled
@@ -20,6 +22,7 @@ _SELECTION_LEVEL = 0.1
 # Columns that one thread works on, in a copy of X of its own.
 _CHUNK = 64
 _NODE_ROUNDS = 2
+_MOST_STEPS = 10_000
 # A column whose residuals are as good as parallel to another column cannot be told apart from it.
 _PARALLEL = 0.9
 
@@ -139,27 +142,34 @@ def desparsified(
 def node_residuals(X: FloatArray, n_threads: int, tol: float) -> tuple[FloatArray, FloatArray]:
     """What the lasso of each column on the others leaves of it, and its largest cosine with one of these.
 
-    Columns have norm 1. ``|z_j| sqrt(2 log(d)/n)`` is what chance gives ``z_j`` in common with a column.
+    Columns have norm 1. ``|z_j| sqrt(2 log(d)/n)`` is what chance gives ``z_j`` in common with a column. All fits share
+    one root R of the Gram matrix, ``R^T R = X^T X``, which is smaller than X where there are more samples than columns.
     """
     n_samples, n_features = X.shape
     if n_features == 1:
         return X, np.zeros(1)
+    R = np.linalg.qr(X)[1] if n_samples > n_features else X
     Z, cosines = np.empty((n_samples, n_features), order="F"), np.empty(n_features)
-    chance = np.sqrt(2.0 * np.log(n_features) / n_samples)
+    settings = check_settings("auto", "safe", tol, _MOST_STEPS)
+    chance = np.full(n_features, np.sqrt(2.0 * np.log(n_features) / n_samples))
 
     def regress(columns: range, stop: Stop) -> None:
-        others = np.array(X, order="F")
+        others = np.array(R, order="F")
         for j in columns:
             stop()
             others[:, j] = 0.0  # a column of zeros stays out of the fit
-            size = 1.0
+            problem = build_problem(others, R[:, j], chance)
+            solves = Continuation(problem, settings, problem.null_coefficients(), n_solves=_NODE_ROUNDS)
+            rest, size = R[:, j], 1.0
             for _ in range(_NODE_ROUNDS):  # the penalty goes with the noise, which is not known before
-                B = solve(others, X[:, j], np.full(n_features, size * chance), tol=tol).B[:, 0]
-                chosen = np.flatnonzero(B)
-                Z[:, j] = X[:, j] - others[:, chosen] @ B[chosen]
-                size = float(np.linalg.norm(Z[:, j]))
-            cosines[j] = np.abs(others.T @ Z[:, j]).max() / size
-            others[:, j] = X[:, j]
+                result = solves.solve(chance, size)
+                warn_unless_converged(result, problem.goal(tol), settings)
+                chosen = result.support
+                rest = R[:, j] - others[:, chosen] @ result.B[chosen, 0]
+                size = float(np.linalg.norm(rest))
+            Z[:, j] = X[:, j] - X[:, chosen] @ result.B[chosen, 0]
+            cosines[j] = np.abs(others.T @ rest).max() / size
+            others[:, j] = R[:, j]
 
     chunks = [range(first, min(first + _CHUNK, n_features)) for first in range(0, n_features, _CHUNK)]
     run_in_threads(regress, chunks, min(n_threads, len(chunks)))

@@ -18,6 +18,7 @@ from .._checks import (
     number_in,
     positive_integer,
 )
+from .._progress import CountedLine
 from .._resume import fingerprint
 from .._threads import blas_threads, check_jobs, count_threads
 from .._typing import BoolArray, FloatArray, IndexArray
@@ -38,7 +39,7 @@ from .stability_bounds import (
     measure_of,
     smallest_count,
 )
-from .stability_halves import HalfFits, Line, PairFolder, PairOfEntries, run_pairs
+from .stability_halves import HalfFits, PairFolder, PairOfEntries, run_pairs
 
 _METHODS = {"pairs": "pairs", "integrated": "integrated"}
 # Where neither the threshold nor the size of the base selector is given, the size is what this threshold allows.
@@ -221,7 +222,7 @@ class StabilitySelector(FeatureSelector):
         self.verbose = verbose
         self.resume = resume
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> Self:
         """Fit the halves of all pairs, and select.
 
         Parameters
@@ -233,6 +234,9 @@ class StabilitySelector(FeatureSelector):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of samples in the fits. Halves are halves of the samples whatever their weights; samples of weight
             zero are not there.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Added to the linear predictors of all fits, as in ``fit`` of the estimator: for example the logarithm of the
+            exposure for ``loss="poisson"``.
 
         Returns
         -------
@@ -247,7 +251,7 @@ class StabilitySelector(FeatureSelector):
         self._check_parameters()
         n_jobs = check_jobs(self.n_jobs)
         with blas_threads(X, are_taken=count_threads(n_jobs) > 1):
-            prototype, data = self._data(X, y, sample_weight)
+            prototype, data = self._data(X, y, sample_weight, offset)
             data = self._checked(prototype, data)
             model = data.fitting.model(data.X, data.Y, prototype.weights, data.sample_weight)
             plan = self._plan(model, data.n_samples // 2)
@@ -260,7 +264,7 @@ class StabilitySelector(FeatureSelector):
                 entropy,
                 n_jobs=n_jobs,
                 folder=PairFolder(self.resume, self._facts(prototype, data, fits, entropy)),
-                line=Line(type(self).__name__, bool(self.verbose)),
+                line=CountedLine(type(self).__name__, "pairs", bool(self.verbose)),
             )
         self._warn_of_short_fits(pairs, len(fits.alphas))
         findings = self._findings(model, fits, plan, pairs, self._given_features(data))

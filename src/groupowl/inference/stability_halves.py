@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._progress import ProgressLine
+from .._progress import CountedLine
 from .._resume import ABOUT_PAIRS, Facts, ResumeFolder
 from .._threads import Stop
 from .._typing import BoolArray, FloatArray, IndexArray
@@ -191,7 +191,7 @@ def run_pairs(
     *,
     n_jobs: Any,
     folder: PairFolder,
-    line: Line,
+    line: CountedLine,
 ) -> list[PairOfEntries]:
     """What the halves of all pairs return; those that the folder has are not fitted again.
 
@@ -219,38 +219,6 @@ def run_pairs(
     finally:
         line.close()
     return [pair for pair in known.values() if pair is not None]
-
-
-class Line:
-    """How many pairs are done, by a line of progress that says how long the rest is likely to take.
-
-    Parameters
-    ----------
-    what : str
-        The beginning of the line.
-    is_on : bool
-        Whether anything is printed.
-    """
-
-    def __init__(self, what: str, is_on: bool) -> None:
-        self.what = what
-        self.line = ProgressLine(int(is_on), what)
-        self.begin(0, 0)
-
-    def begin(self, n_pairs: int, n_done: int) -> None:
-        """So many pairs are to be done, and so many are already."""
-        self.n_pairs, self.n_done, self.n_before = n_pairs, n_done, n_done
-
-    def advance(self) -> None:
-        """One more pair is done."""
-        self.n_done += 1
-        left = self.line.seconds * (self.n_pairs - self.n_done) / (self.n_done - self.n_before)
-        text = f"{self.what}: {self.n_done} of {self.n_pairs} pairs, about {left:.0f} s to go"
-        self.line.show(text, self.n_done / self.n_pairs)
-
-    def close(self) -> None:
-        """End the line, however the work has ended."""
-        self.line.close()
 
 
 # Pairs on disk --------------------------------------------------------------------------------------------
