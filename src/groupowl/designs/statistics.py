@@ -16,6 +16,7 @@ from scipy.linalg import solve_triangular
 
 from .._checks import checked_path
 from .._files import fresh_file
+from .._progress import follow_pass
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..norm.kernels import EPS, LARGEST_NORM, LARGEST_PRODUCT, SMALLEST_NORM, exceeds_rounding, merged_means, two_sum
 from .factors import NO_SAMPLES, OVERFLOW, CompressedData, is_sparse, sample_pieces
@@ -429,7 +430,8 @@ def statistics_of_parts(blocks: Iterable[tuple[Any, Any, Any, IndexArray]], n_pa
     """
     sums = [PairwiseSum() for _ in range(n_parts)]
     for X, Y, w, parts in blocks:
-        for part in np.unique(parts[(parts >= 0) & (w > 0.0)]):
+        present = np.unique(parts[(parts >= 0) & (w > 0.0)])
+        for part in follow_pass(present, lambda part, parts=parts: float(np.mean(parts == part))):
             rows = np.flatnonzero(parts == part)
             sums[part].add(SufficientStatistics.from_arrays(X[rows], Y[rows], w[rows]))
     return [found.total() for found in sums]

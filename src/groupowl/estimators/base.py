@@ -47,7 +47,7 @@ from ..solvers import (
 )
 from ..weights import PROMISING, resolve_weights, sequences_of
 from .fit_summary import ReportMethods
-from .verification import FitCheck, Verification
+from .verification import OF_THE_WAY, FitCheck, Verification
 
 # The file of a folder to go on from that has the coefficients of a single fit.
 _ITERATE = "fit"
@@ -140,6 +140,8 @@ class GroupOWLBase(ReportMethods):
     _keeps_solves = False
     # Whether a search keeps what the fits of its folds predict for the samples that they test, or all criteria.
     _keeps_details = False
+    # Parameters as they were in the fit, by which verify sees that they were changed.
+    _parameters_of_fit: ClassVar[dict[str, Any]] = {}
     # Fitted attributes that are computed from the coefficients, and change with their rounding.
     _follow_coefficients: ClassVar[tuple[str, ...]] = ()
 
@@ -418,11 +420,14 @@ class GroupOWLBase(ReportMethods):
             why = "the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature"
             remedy = "Raise alpha, or use relaxed=False."
             warnings.warn(f"relaxed=True: {what}, and {why}. {remedy}", UserWarning, stacklevel=3)
-        kept = {}
+        kept, parameters = {}, {}
         for name, value in vars(self).items():
-            if name[-1] != "_" or name[0] == "_":  # in microseconds, as small fits take two hundred of them
+            if name[0] == "_":  # in microseconds, as small fits take two hundred of them
                 kept[name] = value
-        self.__dict__ = kept | data.labels | fitted | more
+            elif name[-1] != "_":
+                parameters[name] = value
+        kept["_parameters_of_fit"] = {name: value for name, value in parameters.items() if name not in OF_THE_WAY}
+        self.__dict__ = parameters | kept | data.labels | fitted | more
         return self
 
     # What was fitted --------------------------------------------------------------------------------

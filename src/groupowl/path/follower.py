@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import time
 from collections.abc import Callable
@@ -115,14 +116,16 @@ class Watch:
         self.keep = keep
         self.wants_stop = False
         self._kept = time.monotonic()
+        self._solve = -1, np.inf, np.inf  # position of the alpha that is being solved, its first and its smallest gap
 
     def __call__(self, progress: Progress) -> bool:
         """Take a certificate, print it unless the last line is too recent; True ends the solve."""
         if self.line.level:
-            where, share, index = "", None, progress.alpha_index
+            where, index = "", progress.alpha_index
             is_proved = progress.iteration > 0 and progress.gap <= self.goal
+            share = (index + (1.0 if is_proved else self._share_of_solve(progress))) / self.n_alphas
             if self.n_alphas > 1:
-                where, share = f"alpha {index + 1} of {self.n_alphas}, ", (index + is_proved) / self.n_alphas
+                where = f"alpha {index + 1} of {self.n_alphas}, "
             self.line.show(
                 f"{self.what}{where}{progress.n_nonzero} selected, gap {progress.gap:.1e} (goal {self.goal:.1e})",
                 share,
@@ -137,6 +140,17 @@ class Watch:
                 progress = replace(progress, alpha_index=self.first_index + progress.alpha_index)
             self.wants_stop = bool(self.callback(progress))
         return self.wants_stop
+
+    def _share_of_solve(self, progress: Progress) -> float:
+        """How far the gap has come from its first value to the goal, in orders of magnitude, as solvers converge."""
+        index, first, least = self._solve
+        if index != progress.alpha_index:
+            first = least = progress.gap
+        least = min(least, progress.gap)
+        self._solve = progress.alpha_index, first, least
+        if not 0.0 < self.goal < first < np.inf:
+            return 0.0
+        return min(math.log(first / least) / math.log(first / self.goal), 1.0) if least > 0.0 else 1.0
 
     @property
     def if_needed(self) -> Watch | None:
