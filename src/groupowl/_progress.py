@@ -46,10 +46,9 @@ class ProgressLine:
         self.what = what
         self.stream = sys.stderr
         in_notebook = self.level == 1 and _is_in_notebook()
+        is_terminal = self.level == 1 and bool(getattr(self.stream, "isatty", bool)())
         self.bar = _notebook_bar() if in_notebook else getattr(self.stream, "bar", None)
-        self.is_rewritten = (
-            in_notebook or self.bar is not None or (self.level == 1 and bool(getattr(self.stream, "isatty", bool)()))
-        )
+        self.is_rewritten = in_notebook or is_terminal or self.bar is not None
         self.pause = 0.0
         if self.level == 1:
             self.pause = _REWRITE_EVERY if self.is_rewritten else _WRITE_EVERY
@@ -221,7 +220,8 @@ class _TqdmBar:
     def __init__(self) -> None:
         from tqdm.notebook import tqdm
 
-        self.bar: Any = tqdm(total=100, bar_format="{l_bar}{bar} {elapsed}", leave=True)
+        # The text comes last: before the bar it would move the bar whenever it changes.
+        self.bar: Any = tqdm(total=100, bar_format="{percentage:3.0f} %{bar}{elapsed}, {desc}", leave=True)
 
     def show(self, text: str, share: float | None) -> None:
         """Move the bar."""

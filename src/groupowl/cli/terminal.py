@@ -102,7 +102,7 @@ class StageBar:
 
 
 class Stages(io.TextIOBase):
-    """Says which part of the work is being done, how far it is, and for how long, once it takes longer than two seconds.
+    """Says which part of the work is being done, how far it is, and for how long, once it takes over two seconds.
 
     Not Rich's status line, which writes nothing where stderr is a file, as in the log of a batch job. While a part is
     done this is what stderr is: lines of progress move ``bar``, and the last line written by anything else becomes the

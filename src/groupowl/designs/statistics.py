@@ -237,7 +237,7 @@ class SufficientStatistics:
         return replace(self, gram=self.gram[np.ix_(chosen, chosen)], **parts)
 
     def varying(self) -> tuple[BoolArray, BoolArray]:
-        """Columns of X and Y that vary by more than rounding, or of which rounding errors do not allow to tell."""
+        """Mask of the columns of X and Y that may vary: by more than rounding, or by what rounding hides."""
         squares, means = np.append(np.diagonal(self.gram), self.yy), np.append(self.x_mean, self.y_mean)
         errors = self.error * np.append(self.x_size, self.y_size) ** 2
         varies = exceeds_rounding(np.sqrt(np.maximum(squares, errors) / self.total_weight), means)

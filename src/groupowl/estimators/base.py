@@ -188,7 +188,7 @@ class GroupOWLBase(ReportMethods):
     def _validate_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None, reset: bool = True
     ) -> FitData:
-        """Check parameters and data and change nothing; with ``reset=False`` data must be like those of the fit."""
+        """Check parameters and data and change nothing; ``reset=False`` requires data like those of the fit."""
         return self._adapted(self._completed(self._checked_fit(X, y, sample_weight, offset=offset, reset=reset)))
 
     def _checked_fit(
@@ -285,7 +285,7 @@ class GroupOWLBase(ReportMethods):
         return coding.encoded(X, numbers, unseen=unseen), np.array(coding.names, dtype=object), coding
 
     def _options(self, n_features: int, names: Any) -> PenaltyOptions:
-        """What the parameters ask of the penalty beside its weights, by columns of X."""
+        """Options of the penalty other than its weights, for each column of X."""
         return penalty_options(
             n_features,
             names,
@@ -309,7 +309,7 @@ class GroupOWLBase(ReportMethods):
         return checks.lookup("penalty_factor", self.penalty_factor, {"adaptive": True})
 
     def _adapted(self, data: FitData) -> FitData:
-        """The data with factors of a first fit, where these were asked for; those of a fit to check are known."""
+        """Add adaptive penalty factors from a first fit, if asked for; a fit to be verified has them already."""
         if not self._is_adaptive:
             return data
         factor = getattr(self, "penalty_factor_", None) if data.is_like_fit else None
@@ -489,7 +489,7 @@ class GroupOWLBase(ReportMethods):
             return FitCheck(self._quiet_copy(), data, model).verification()
 
     def _quiet_copy(self) -> Self:
-        """The same that says nothing, asks nobody and keeps nothing while it fits."""
+        """A copy that fits without progress, callback and resume folder."""
         quiet: Self = copy(self).set_params(verbose=0, callback=None, resume=None)
         return quiet
 
@@ -598,7 +598,7 @@ class SingleFit(GroupOWLBase):
             self._iterate = B, intercept, classes
 
     def _small_fit(self, data: FitData) -> tuple[FloatArray, SolveResult, float] | None:
-        """Weights, solve and alpha of a fit that asks for nothing out of the ordinary, or None."""
+        """Weights, result and alpha by the short way for plain small problems, or None if it does not apply."""
         fitting, alpha = data.fitting, self.alpha
         is_ordinary = isinstance(alpha, float) and 0.0 < alpha < np.inf and isinstance(self.weights, str | np.ndarray)
         is_warm = self.warm_start and (hasattr(self, "solve_result_") or hasattr(self, "_iterate"))

@@ -295,7 +295,7 @@ class SolutionCheck:
         self.shift = float(np.linalg.norm(intercept) + np.linalg.norm(offsets(model, B.T)))
 
     def clusters(self, B: FloatArray, stated: Any) -> Any:
-        """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
+        """Cluster numbers of coefficients; where rounding decides which norms are equal, the stated ones."""
         problem = self.problem
         rows, labels = problem.from_input(B.astype(np.float64), None)[: problem.n_rows], np.asarray(stated)
         norms = np.where(kernels.nonzero_rows(B), problem.penalty.spread(problem.penalty.norms(rows)), 0.0)
@@ -316,7 +316,7 @@ class SolutionCheck:
 
     @cached_property
     def allowance(self) -> float:
-        """What rounding changes in objective and dual value.
+        """Bound on the rounding errors of objective and dual value.
 
         Coefficients are rounded to their precision, and the Gram matrix that may have stood for the data has errors of
         its own.
@@ -339,7 +339,7 @@ class SolutionCheck:
         return float(rounded + 4.0 * self.certificate.rounding)
 
     def room(self, stated: Any, again: Callable[[], Any]) -> float:
-        """What may be between the objective and the stated one.
+        """Tolerance of the comparison between the objective and the stated one.
 
         Where a Gram matrix stood for the data the objective is another one, as the stated gap allows: that of the same
         solve once more, ``again``.
@@ -414,14 +414,14 @@ class SolutionCheck:
 
 
 def alpha_allowance(model: Model, alpha: float) -> float:
-    """Difference of two computations of an alpha that may be a share of the smallest one that selects nothing."""
+    """Rounding tolerance of an alpha that is a fraction of the smallest alpha that selects nothing."""
     problem = model.problem
     rounding = 16 * EPS * np.sqrt(problem.design.n_samples) * model.null_residual.norm * problem.rounding_norms
     return RTOL * abs(alpha) + kernels.owl_gauge(problem.penalty.lengths(rounding), model.sequence_weights)
 
 
 def offsets(model: Model, coef: FloatArray) -> FloatArray:
-    """What the means of the columns add to the predictors of each target, without cancellation."""
+    """Contribution of the column means to the predictor of each target, in absolute values."""
     centers = model.problem.design.mean
     return np.zeros(1) if centers is None else np.abs(coef) @ np.abs(centers)
 
@@ -484,7 +484,7 @@ class FitCheck(SolutionCheck):
         )
 
     def _gap(self) -> float:
-        """The gap that is proved here, with a better dual point than that of the coefficients where the goal asks."""
+        """Duality gap of the coefficients, from a better dual point if their own does not reach the goal."""
         lower, reached = self.lower, self.goal + self.allowance
         if not self.objective - lower <= reached:
             lower = max(lower, self.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1)))
