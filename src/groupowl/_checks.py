@@ -432,7 +432,7 @@ def entry_weights(Y: FloatArray, weight: FloatArray, n_tasks: int | None = None)
 
 
 def check_length(argument: str, shape: tuple[int, ...], n_samples: int, where: str = "") -> None:
-    """Refuse an array of this shape where it has not one row per sample."""
+    """Refuse an array that does not have one row per sample."""
     if shape[0] != n_samples:
         found = f"X has {n_samples} rows, {argument} has {shape[0]} (shape {shape})"
         raise ValueError(f"X and {argument}{where} must have one row per sample: {found}.")

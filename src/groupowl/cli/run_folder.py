@@ -431,11 +431,11 @@ def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedR
 
 
 def _check_fills(run: SavedRun) -> None:
-    """Refuse what cannot stand in for missing cells: a finite number for each feature, or a level."""
+    """Check the fills for missing cells: each is a finite number or a level."""
     if run.fills is None:
         return
     if not isinstance(run.fills, tuple) or len(run.fills) != len(run.features):
-        raise ValueError("it has not one fill for each feature")
+        raise ValueError("it does not have one fill for each feature")
     for fill in run.fills:
         if not isinstance(fill, str | int | float) or (isinstance(fill, float) and not np.isfinite(fill)):
             raise ValueError(f"a fill is {fill!r}")
