@@ -169,12 +169,53 @@ def test_passes_say_which_share_is_done(every_line, tmp_path, kind):
         da = pytest.importorskip("dask.array")
         X, Y = (da.from_array(values, chunks=(15, -1)) for values in (DATA.X, DATA.Y))
     lines = printed(lambda: go.GroupOWLRegressor(0.1, solver="apgd", verbose=1).fit(X, Y))
-    assert lines[0].startswith("GroupOWLRegressor: reading the data, 25 % of a pass, ")
+    assert lines[0].startswith("  0 % GroupOWLRegressor: reading the data, 25 % of a pass, ")
     of_passes = [int(found.group(1)) for line in lines if (found := re.search(r", (\d+) % of a pass", line))]
     assert set(of_passes) == {25, 50, 75, 100}
     assert any("selected" in line and "of a pass" in line for line in lines)
     assert printed(lambda: go.GroupOWLRegressor(0.1).fit(X, Y)) == []
     assert module.current_line() is None
+
+
+@pytest.mark.parametrize("estimator", [go.GroupOWLRegressor(0.1, verbose=1), go.GroupOWLRegressorCV(cv=2, verbose=1)])
+def test_sums_over_data_in_memory_have_a_percentage_before_the_first_alpha(every_line, monkeypatch, estimator):
+    """With many more samples than features these sums are most of the time, and no alpha has been solved yet."""
+    monkeypatch.setattr("groupowl.designs.statistics._DENSE_ROWS", 16)
+    data = go.datasets.make_correlated_groups(400, 5, 2, group_size=1, random_state=0)
+    estimator.set_params(solver=go.WorkingSet(compress=True))
+    lines = printed(lambda: estimator.fit(data.X, data.Y))
+    before = lines[: next(i for i, line in enumerate(lines) if "selected" in line)]
+    percents = [int(found.group(1)) for line in before if (found := re.search(r"data, (\d+) % of a pass", line))]
+    assert len(percents) >= 20
+    assert percents == sorted(percents)
+    assert percents[-1] == 100
+    assert set(shares(before)) == {0}
+
+
+def test_a_pass_over_a_piece_is_a_part_of_the_pass():
+    seen = []
+    with redirect_stderr(io.StringIO()), module.progress_line(1, "work") as line:
+        line.show_pass = seen.append
+        for _ in module.follow_pass(range(2), lambda piece: 0.5):
+            for _ in module.follow_pass(range(4), lambda piece: 0.25):
+                pass
+    assert seen == [0.125, 0.25, 0.375, 0.5, 0.5, 0.625, 0.75, 0.875, 1.0, 1.0, None]
+
+
+def test_a_single_fit_has_a_percentage_by_the_orders_of_magnitude_of_its_gap(clock):
+    stream = io.StringIO()
+    watch = watch_on(stream, verbose=2, goal=1e-6)
+    for gap in (1e-2, 1e-4, 1e-3, 1e-6):
+        watch(certificate(gap=gap))
+    assert shares(stream.getvalue().splitlines()) == [0, 50, 50, 100]  # gaps may rise, shares do not
+
+
+def test_a_search_ends_at_its_last_percent():
+    """The final fit, which has a share of its own, is behind all that was counted."""
+    line = module.ProgressLine(1, "work")
+    line.stretch(1.0, 1.25)
+    line.show("final fit", 0.5)
+    assert line._share == 1.0
 
 
 def test_lines_of_passes_that_stay_are_rare(clock):
@@ -226,7 +267,8 @@ def test_notebooks_have_a_bar_where_they_can(every_line, monkeypatch):
     bar = Bar.made[-1]
     assert bar.is_closed
     assert bar.texts[-1][0] == 100
-    assert bar.texts[-1][1].startswith("group_owl_path: alpha 4 of 4")
+    assert bar.texts[0] == (0, "preparing the data")
+    assert bar.texts[-1][1].startswith("alpha 4 of 4")  # of what, the cell above says
 
 
 def test_notebooks_without_tqdm_have_a_bar_of_rich(monkeypatch):

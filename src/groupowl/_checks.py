@@ -257,7 +257,7 @@ def checked_path(argument: str, value: Any) -> Path:
 
 
 def position_in(argument: str, index: Any, length: int, what: str) -> int:
-    """``index`` of one of so many things as an integer; negative ones count from the end."""
+    """``index`` into ``length`` items as a non-negative integer; negative ones count from the end."""
     try:
         return range(length)[operator.index(index)]
     except (IndexError, TypeError) as error:
@@ -294,13 +294,13 @@ def as_generator(random_state: Any) -> np.random.Generator:
 
 
 def column_names(X: Any) -> list[Any] | None:
-    """Names of the columns of a pandas or polars frame, of whatever kind; None for anything else."""
+    """Column names of a pandas or polars frame; None for anything else."""
     names = getattr(X, "columns", None)
     return None if names is None or not hasattr(X, "dtypes") else list(names)
 
 
 def repeated_columns(names: list[Any]) -> list[int]:
-    """Columns of the first name that several of them have; empty where there is none."""
+    """Positions of the columns that share the first repeated name; empty if names are unique."""
     if len(set(names)) == len(names):
         return []
     name = next(name for j, name in enumerate(names) if name in names[:j])
@@ -319,7 +319,7 @@ def list_columns(columns: Sequence[int], names: list[Any] | None) -> str:
 
 
 def complain_of_dates(argument: str, X: Any) -> str | None:
-    """What to say of a frame or an array that has dates, which NumPy would take for numbers; None if there are none."""
+    """Complaint about dates in a frame or an array, which NumPy would convert to numbers; None if there are none."""
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         return f"{argument} must hold real numbers, got dtype {X.dtype}. {_REMEDIES[_DATES]}"
     names = column_names(X)
@@ -332,7 +332,7 @@ def complain_of_dates(argument: str, X: Any) -> str | None:
 
 
 def complain_of_entries(argument: str, X: Any) -> str | None:
-    """What to say of columns with entries that cannot be converted to numbers; None if there are none."""
+    """Complaint about columns with entries that are not numbers; None if there are none."""
     names = column_names(X)
     if names is None and not (isinstance(X, np.ndarray) and X.ndim == 2):
         return None
@@ -449,7 +449,7 @@ def check_weights_of(whole: str, sample_weight: Any) -> None:
 
 
 def check_length(argument: str, shape: tuple[int, ...], n_samples: int, where: str = "") -> None:
-    """Refuse an array of this shape where it has not one row per sample."""
+    """Refuse an array that does not have one row per sample."""
     if shape[0] != n_samples:
         found = f"X has {n_samples} rows, {argument} has {shape[0]} (shape {shape})"
         raise ValueError(f"X and {argument}{where} must have one row per sample: {found}.")

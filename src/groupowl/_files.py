@@ -141,7 +141,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def beside(target: Path, ending: str = PART) -> Path:
-    """A name that nobody has, hidden beside the target, which says whose it is."""
+    """An unused hidden name beside the target, which names the process that writes there."""
     return target.with_name(f".{target.name}.{_HOST}-{os.getpid()}-{os.urandom(6).hex()}{ending}")
 
 

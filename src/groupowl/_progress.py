@@ -37,7 +37,8 @@ class ProgressLine:
     what : str, default=""
         What is being done, for lines before there is more to say.
 
-    Lines go to standard error.
+    Lines go to standard error. Where that has a ``bar``, as in the command line, the bar is moved instead, as in a
+    notebook: a bar has its own clock, and a title that need not be repeated.
     """
 
     def __init__(self, verbose: int = 0, what: str = "") -> None:
@@ -45,8 +46,9 @@ class ProgressLine:
         self.what = what
         self.stream = sys.stderr
         in_notebook = self.level == 1 and _is_in_notebook()
-        self.bar = _notebook_bar() if in_notebook else None
-        self.is_rewritten = in_notebook or (self.level == 1 and bool(getattr(self.stream, "isatty", bool)()))
+        is_terminal = self.level == 1 and bool(getattr(self.stream, "isatty", bool)())
+        self.bar = _notebook_bar() if in_notebook else getattr(self.stream, "bar", None)
+        self.is_rewritten = in_notebook or is_terminal or self.bar is not None
         self.pause = 0.0
         if self.level == 1:
             self.pause = _REWRITE_EVERY if self.is_rewritten else _WRITE_EVERY
@@ -56,6 +58,7 @@ class ProgressLine:
         self._share: float | None = None
         self._pass: float | None = None
         self._span = (0.0, 1.0)
+        self.pass_span = (0.0, 1.0)  # begin and length of what is being read, in a pass that is followed already
         self._width = 0  # of the line that the next one overwrites
 
     @property
@@ -65,7 +68,13 @@ class ProgressLine:
 
     def stretch(self, begin: float, end: float) -> None:
         """Shares that follow are those of a part of the work: from 0 at ``begin`` to 1 at ``end``."""
-        self._span = (begin, end)
+        self._span = (min(begin, 1.0), min(end, 1.0))
+
+    def begin(self) -> None:
+        """Nothing is done yet; said at once, so that the first line has a percentage however long the data take."""
+        self._share = 0.0
+        if self.bar is not None:
+            self.bar.show("preparing the data", 0.0)
 
     def show(self, text: str, share: float | None = None) -> None:
         """Say something, unless the last line is too recent: then with the next one, or at the end."""
@@ -110,7 +119,7 @@ class ProgressLine:
         percent = "" if self._share is None else f"{100 * self._share:3.0f} % "
         line = f"{percent}{text}, {self.seconds:.1f} s"
         if self.bar is not None:
-            self.bar.show(text, self._share)
+            self.bar.show(text.removeprefix(self.what).lstrip(",: "), self._share)
         elif self.is_rewritten:
             line = line[: _columns(self.stream)]  # a longer one would take two lines, of which one stays
             print("\r" + line.ljust(self._width), end="", file=self.stream, flush=True)
@@ -188,6 +197,7 @@ def _opened(verbose: Any, what: str) -> Iterator[ProgressLine | None]:
     line = ProgressLine(verbose, what)
     token = _current.set(line)
     try:
+        line.begin()
         yield line
     finally:
         _current.reset(token)
@@ -195,18 +205,28 @@ def _opened(verbose: Any, what: str) -> Iterator[ProgressLine | None]:
 
 
 def follow_pass(pieces: Iterable[Piece], share_of: Callable[[Piece], float]) -> Iterable[Piece]:
-    """The pieces of a pass over the data, each of which is some share of it; the line of the call says how many."""
+    """The pieces of a pass over the data, each of which is some share of it; the line of the call says how many.
+
+    A pass over a piece of another pass is a part of that.
+    """
     line = _current.get()
     return pieces if line is None else _followed(line, pieces, share_of)
 
 
 def _followed(line: ProgressLine, pieces: Iterable[Piece], share_of: Callable[[Piece], float]) -> Iterator[Piece]:
+    outer = begin, length = line.pass_span
     done = 0.0
-    for piece in pieces:
-        yield piece
-        done += share_of(piece)
-        line.show_pass(min(done, 1.0))
-    line.show_pass(None)
+    try:
+        for piece in pieces:
+            share = share_of(piece)
+            line.pass_span = (begin + length * done, length * share)
+            yield piece
+            done += share
+            line.show_pass(min(begin + length * done, 1.0))
+    finally:
+        line.pass_span = outer
+    if outer == (0.0, 1.0):
+        line.show_pass(None)
 
 
 # Notebooks ------------------------------------------------------------------------------------------------
@@ -234,7 +254,8 @@ class _TqdmBar:
     def __init__(self) -> None:
         from tqdm.notebook import tqdm
 
-        self.bar: Any = tqdm(total=100, bar_format="{l_bar}{bar} {elapsed}", leave=True)
+        # The text comes last: before the bar it would move the bar whenever it changes.
+        self.bar: Any = tqdm(total=100, bar_format="{percentage:3.0f} %{bar}{elapsed}, {desc}", leave=True)
 
     def show(self, text: str, share: float | None) -> None:
         """Move the bar."""

@@ -31,7 +31,7 @@ def listed(items: Iterable[object], *, shown: int = 5, quoted: bool = True) -> s
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """A number with so many significant digits, zeros at the end among them; plain where it is not huge or tiny."""
+    """Format a number with ``digits`` significant digits, trailing zeros included; exponents for huge and tiny ones."""
     size = abs(float(value))
     if size == 0.0 or not math.isfinite(size):
         return "0" if size == 0.0 else str(float(value))

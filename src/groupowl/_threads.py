@@ -67,7 +67,7 @@ def blas_threads(X: Any, *, are_taken: bool = False) -> Iterator[None]:
 
 
 def check_jobs(n_jobs: Any) -> int | None:
-    """``n_jobs`` as users give it, which joblib would round, or fail on after hours."""
+    """Check ``n_jobs`` early: joblib would round it, or fail on it after hours."""
     is_whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
     if n_jobs is None or (is_whole and n_jobs != 0 and abs(n_jobs) < 2**31):
         return None if n_jobs is None else int(n_jobs)

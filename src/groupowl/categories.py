@@ -208,7 +208,7 @@ def _numbers(frame: Any) -> FloatArray:
 
 
 def check_unseen(unseen: Any) -> None:
-    """Refuse what is no way to treat levels that a fit has not seen."""
+    """Check ``unseen``, the treatment of levels that the fit has not seen."""
     lookup("unseen", unseen, dict.fromkeys(UNSEEN))
 
 

@@ -214,7 +214,7 @@ def penalty_options(
     ridge: Any = 0.0,
     positive: Any = False,
 ) -> PenaltyOptions:
-    """Options of the penalty from arguments as users give them; groups of one and factors of one are plain."""
+    """Penalty options from user arguments; groups of one column and factors of 1 count as none."""
     is_plain = feature_groups is None and penalty_factor is None and type(ridge) is float and ridge == 0.0
     if is_plain and positive is False and group_scale == "size":  # what nearly everybody asks for
         return PLAIN
@@ -438,7 +438,7 @@ def stack_tasks(Xs: Iterable[Any], ys: Iterable[Any], *, balance: bool = False) 
 
 
 def _difference(k: int, own: list[Any] | None, first: list[Any] | None) -> str:
-    """What is different about the columns of a task from those of the first one, and what to do."""
+    """Message that says how the columns of a task differ from those of the first, and what to do."""
     if own is None or first is None:
         return f"only one of Xs[0] and Xs[{k}] has names of columns. Give data frames for all, or for none."
     if other := [name for name in own if name not in first]:

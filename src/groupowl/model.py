@@ -88,7 +88,7 @@ class Model:
 
     @cached_property
     def sequence_weights(self) -> FloatArray:
-        """The weights with one more for each unpenalized column, whose row of the problem is zero and pays nothing."""
+        """The weights, with one more for each unpenalized column, whose row in the penalized problem is zero."""
         weights = np.concatenate([self.weights, np.full(len(self.unpenalized), self.weights[-1])])
         return weights / np.sqrt(2.0) if self.two_classes else weights
 
@@ -112,7 +112,7 @@ class Model:
 
     @cached_property
     def null_residual(self) -> Residual:
-        """What the model without features leaves unexplained: a pass over the data."""
+        """Residual of the model without features, computed in one pass over the data."""
         return self.problem.residual(self.problem.null_coefficients())
 
     @cached_property

@@ -135,7 +135,7 @@ class ScreenedProblem:
         return self.certificate
 
     def drop_zero_columns(self) -> IndexArray:
-        """Units of zero columns, which never help and are zero in some solution whatever their weight."""
+        """Remove units of zero columns, which are zero in some solution whatever their weight."""
         return self._keep(np.flatnonzero(self.current.penalty.lengths(self.current.norms) > 0))
 
     def test(self, *, local: bool = True) -> IndexArray:

@@ -578,7 +578,7 @@ def test_ids_that_are_asked_for_must_be_there(run, train, model):
         (lambda columns: columns.pop("house"), "as {model} has them; give the file of the fit"),
         (lambda columns: columns.update(gene3=["x"] * 40), "as {model} has them; give the file of the fit"),
         (lambda columns: columns.pop("y2"), "has no column 'y2'"),
-        (lambda columns: columns.pop("gene3"), "has not the features of the fit: it lacks 'gene3'"),
+        (lambda columns: columns.pop("gene3"), "does not have the features of the fit: it lacks 'gene3'"),
         (lambda columns: columns.update(more=[1.0] * 40), "it has also 'more'"),
         (lambda columns: columns.update(gene3=columns.pop("gene3")), "has them in another order"),
     ],

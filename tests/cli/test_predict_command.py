@@ -263,13 +263,13 @@ def test_data_of_another_size_are_not_those_of_the_fit(run, model, tmp_path):
     ran = run("verify", model, path)
     lines = ran.out.splitlines()
     assert ran.code == 1
-    assert lines[0] == f"{path} is not the data of the fit: 29 samples, the fit had 40."
+    assert lines[0] == f"{path} is not the data of the fit: it has 29 samples, the fit had 40."
     assert len(lines) <= 5
     assert "[ok]" not in ran.out
     assert "[not checked] all else" in ran.out
     assert re.search(r"\w_\b", ran.out.replace(str(path), "")) is None  # no attribute of Python
     answer = json.loads(run("verify", model, path, "--json").out)
-    assert any(finding["text"].startswith("dual_gap_") for finding in answer["findings"])
+    assert any(finding["text"].startswith("duality gap (dual_gap_)") for finding in answer["findings"])
 
 
 def test_other_targets_are_not_those_of_the_fit(run, model, train, tmp_path):
@@ -284,6 +284,34 @@ def test_other_targets_are_not_those_of_the_fit(run, model, train, tmp_path):
     columns["y1"] = ["a", "b", "b", "b"] * 10
     ran = run("verify", tmp_path / "classes", write_csv(labels, columns))
     assert "labels.csv is not the data of the fit: the share of class 'a' is 0.25, and was 0.5 in the fit" in ran.out
+
+
+@pytest.mark.parametrize("kind", ["fit", "cv"])
+def test_other_features_are_not_those_of_the_fit(run, train, tmp_path, kind):
+    """Of the same size, with the same targets: the page names the features, and no attribute of Python."""
+    out = tmp_path / "m"
+    assert run(kind, train, "--targets", "y1,y2", "--drop", "id,house", "-q", "--out", out).code == 0
+    columns = columns_of(make_data())
+    feature = next(name for name in columns if name not in ("id", "house", "y1", "y2", "w"))
+    columns[feature] = list(columns[feature])[::-1]  # the same values in another order: mean and deviation are the same
+    path = write_csv(tmp_path / "other.csv", columns)
+    ran = run("verify", out, path)
+    assert ran.code == 1
+    why = "its features have other values than in the fit, or its samples another order"
+    assert ran.out.splitlines()[0] == f"{path} is not the data of the fit: {why}: {feature!r}."
+    assert len(ran.out.splitlines()) <= 5
+    assert re.search(r"\w_\b", ran.out.replace(str(path), "")) is None
+    assert run("verify", out, train).code == 0
+
+
+def test_a_changed_model_is_not_blamed_on_the_file(run, model, train):
+    """The file is that of the fit: what is wrong is said of the model."""
+    estimator = go.load(model / "model")
+    estimator.coef_ = estimator.coef_ * 1.01
+    go.save(estimator, model / "model")
+    ran = run("verify", model, train)
+    assert "is not the data of the fit" not in ran.out
+    assert "[FAILED] coefficients (coef_[" in ran.out
 
 
 def test_a_changed_coefficient_does_not_hold(run, model, train):
@@ -316,10 +344,10 @@ def test_a_changed_file_of_a_model_is_named(run, model, train):
     edited_json(model, "dual_gap_", 1e-30)
     ran = run("verify", model, train)
     assert ran.code == 1
-    assert "[FAILED] dual_gap_ is 1e-30, but" in ran.out
+    assert "[FAILED] duality gap (dual_gap_): the fit says 1e-30, the data give" in ran.out
     answer = json.loads(run("verify", model, train, "--json").out)
     assert answer["claimed_gap"] == 1e-30
-    assert any(not item["holds"] and item["text"].startswith("dual_gap_") for item in answer["findings"])
+    assert any(not item["holds"] and item["text"].startswith("duality gap (dual_gap_)") for item in answer["findings"])
 
 
 @pytest.mark.parametrize("name", ["weights_", "clusters_", "coef_"])
@@ -327,7 +355,7 @@ def test_a_changed_array_of_a_model_is_named(run, model, train, name):
     edited_array(model, name, lambda array: array + array.astype(bool))
     ran = run("verify", model, train)
     assert ran.code == 1
-    assert f"[FAILED] {name}" in ran.out
+    assert re.search(rf"\[FAILED\] [a-z ]+ \({name}", ran.out)
 
 
 def test_changed_scores_of_cv(run, train, tmp_path):
@@ -344,7 +372,7 @@ def test_changed_scores_of_cv(run, train, tmp_path):
     edited_array(out, "score_path_", lambda scores: 0.99 * scores)
     ran = run("verify", out, train)
     assert ran.code == 1
-    assert "[FAILED] score_path_" in ran.out
+    assert "[FAILED] held-out scores (score_path_[" in ran.out
     assert run("verify", out, train, "--no-scores").code == 1
 
 

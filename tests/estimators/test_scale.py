@@ -358,9 +358,9 @@ def test_a_scale_that_was_changed_is_found():
     assert model.verify(X, Y)
     result, path = model.solve_result_, model.path_
     model.solve_result_ = replace(result, scale=1.001 * result.scale)
-    assert "[FAILED] solve_result_.scale[0] is" in repr(model.verify(X, Y))
+    assert "[FAILED] result of the solve, scale (solve_result_.scale[0]): the fit says" in repr(model.verify(X, Y))
     model.solve_result_ = result
     points = [replace(point, scale=1.001 * point.scale) for point in path.points]
     model.path_ = replace(path, points=tuple(points))
     assert isinstance(model.path_, PathResult)
-    assert "[FAILED] path_.scale[0] is" in repr(model.verify(X, Y))
+    assert "[FAILED] path, scale (path_.scale[0]): the fit says" in repr(model.verify(X, Y))

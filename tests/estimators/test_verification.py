@@ -1,5 +1,7 @@
 """verify: true exactly when the fit holds on the data given."""
 
+import pickle
+import re
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
@@ -9,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from estimator_support import labelled_data, objective, regression_data
-from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor
+from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor, GroupOWLRegressorCV
 from groupowl.estimators.verification import FitCheck
 
 KINDS = ["regression", "flat", "classes", "two classes"]
@@ -66,6 +68,39 @@ def test_a_fit_with_sample_weights_holds_with_these_only(kind):
     assert model.verify(X, y, weight)
     assert model.verify(X, y, 4.0 * weight)
     assert not model.verify(X, y)
+
+
+@pytest.mark.parametrize("kind", [GroupOWLRegressor, GroupOWLRegressorCV])
+def test_parameters_that_were_changed_are_named_and_not_the_data(kind):
+    X, y = regression_data(1)
+    model = kind().fit(X, y)
+    model.set_params(standardize=True, weights=np.linspace(2.0, 1.0, X.shape[1]), verbose=0, max_iter=7)
+    check = model.verify(X, y)
+    head, changes = repr(check).splitlines()[:2]
+    assert not check
+    assert head == "Verification: the fit does NOT hold with its parameters, which were changed after it"
+    assert "standardize is True and was False in the fit" in changes
+    assert "and was 'oscar' in the fit" in changes
+    assert "verbose" not in changes
+    assert "max_iter" not in changes
+    model.set_params(standardize=False, weights="oscar", max_iter=10_000)
+    assert model.verify(X, y).changed_parameters == ""
+    assert "does NOT hold on these data" in repr(model.verify(X[::-1], y))
+
+
+def test_a_parameter_whose_change_changes_nothing_leaves_a_fit_as_it_is():
+    X, y = regression_data(1)
+    model = GroupOWLRegressor().fit(X, y).set_params(tol=1e-5)
+    check = model.verify(X, y)
+    assert check
+    assert "tol is 1e-05 and was 1e-06" in check.changed_parameters
+    assert "changed" not in repr(check)
+
+
+def test_a_fit_whose_callback_cannot_be_pickled_can_be_without_it():
+    X, y = regression_data(1)
+    model = GroupOWLRegressor(callback=lambda progress: False).fit(X, y).set_params(callback=None)
+    assert pickle.loads(pickle.dumps(model)).verify(X, y)
 
 
 def test_class_weights_are_part_of_the_fit():
@@ -246,7 +281,7 @@ def test_of_a_relaxed_fit_both_kinds_of_coefficients_are_verified(kind, name):
     changed(model, name, lambda value: value * (1.0 + shift))
     check = model.verify(X, y)
     assert not check
-    assert f"[FAILED] {name}" in repr(check)
+    assert re.search(rf"\[FAILED\] [a-z ]+ \({name}", repr(check))
 
 
 @pytest.mark.parametrize("kind", KINDS)

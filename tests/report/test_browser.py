@@ -361,6 +361,28 @@ def test_scripts_write_the_table_that_is_there_without_them(report, kind, reques
     assert report.one("#path-plot").is_displayed()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("n_classes", [3, 8])
+def test_the_first_picture_of_several_classes_with_long_names_needs_no_scrolling(report, folder, width, n_classes):
+    """On a telephone a name has a line of its own, and the cells of the classes one below it."""
+    labels = [f"class {k} of the species" for k in range(n_classes)]
+    X = np.random.default_rng(0).standard_normal((160, 30))
+    y = np.argmax(X[:, :n_classes] + 0.1 * X[:, -n_classes:], axis=1)
+    model = go.GroupOWLClassifierCV(alphas=6, cv=2, eps=0.1).fit(X, np.array(labels)[y])
+    names = [f"concentration_{j}_as_measured_in_the_laboratory (protocol of {2000 + j})" for j in range(30)]
+    path = folder / f"classes{n_classes}.html"
+    write_report(path, contents_of(model, model.path_, feature_names=names))
+    report.open(path, width=width)
+    sizes = report.run(
+        "const box = document.querySelector('#strongest .box'); const cells = [...box.querySelectorAll('td.entry')];"
+        "return [box.scrollWidth, box.clientWidth, cells.length, cells.filter((cell) => "
+        "cell.getBoundingClientRect().right > window.innerWidth || cell.getBoundingClientRect().width < 15).length]"
+    )
+    assert sizes[0] <= sizes[1]
+    assert sizes[2] >= 5 * n_classes
+    assert sizes[3] == 0
+
+
 @pytest.mark.parametrize("width", [375, 1400])
 @pytest.mark.parametrize("kind", ["three", "many"])
 def test_nothing_is_wider_than_the_window(report, kind, width, request):

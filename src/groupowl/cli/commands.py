@@ -99,7 +99,7 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 
 def option(default: Any, metavar: str | None, help: str, *names: str, check: Any = None, **settings: Any) -> Any:
-    """An option of a class; without names it goes by that of the attribute. Flags have the metavar "".
+    """Declare an option; its name is that of the attribute by default. Flags have the metavar "".
 
     ``check`` is the interval of a number, or a function of name and value that returns what the value means; what is
     out of range is refused before any file is read.
@@ -243,7 +243,7 @@ def _words(name: str, text: str | None) -> tuple[str, ...] | None:
 
 
 class Options(SimpleNamespace):
-    """What was typed: each attribute of a class is an option, and what it is in an instance."""
+    """Base of the options of a command: an attribute of the class is an option, of an instance its value."""
 
 
 #: Ways to choose alpha that need no folds, and all of them; formats of files; kinds of targets.
@@ -638,7 +638,7 @@ _OF_GLMNET = {
 
 
 def _mistake(error: Any, given: list[str]) -> str:
-    """What is wrong with a command line, in its own words, and what to type for words of glmnet."""
+    """Message about a wrong command line, with the equivalent of glmnet's option names."""
     option = getattr(error, "option_name", None) or next(iter(getattr(getattr(error, "param", None), "opts", ())), "")
     value = _typed_value(option, given)
     known = _OF_GLMNET.get(option, {})

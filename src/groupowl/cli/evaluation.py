@@ -197,7 +197,7 @@ def predictors(estimator: Any, X: Any, held: Table, labels: Sequence[Any]) -> Fl
 def predicted_by_folds(
     loss: Loss, folds: Sequence[tuple[Fold, FloatArray]], table: Table, repeats: int = 1
 ) -> Predicted:
-    """What the fits of folds predict for the samples that they have not seen, beside null models of the same folds."""
+    """Held-out predictions of the folds, and those of null models of the same folds."""
     without_features, labels = replace(table, X=table.y), table.classes
     models, nulls, numbers = [], [], []
     for number, (fold, Z) in enumerate(folds):
@@ -224,7 +224,7 @@ def log_chances(Z: FloatArray, classes: Any, labels: Sequence[Any]) -> FloatArra
 
 
 def null_constants(loss: Loss, table: Table, labels: Sequence[Any] = ()) -> FloatArray:
-    """The best predictors of some samples that look at no feature, without the offset; one for each target or class."""
+    """Constants of the null model for some samples, without the offset: one for each target or class."""
     if table.has_times:
         return np.zeros(table.y.shape[1])
     if not table.is_classification:
@@ -235,7 +235,7 @@ def null_constants(loss: Loss, table: Table, labels: Sequence[Any] = ()) -> Floa
 
 
 def null_predictors(loss: Loss, constants: FloatArray, held: Table) -> FloatArray:
-    """What a model that looks at no feature predicts for some samples; of classes it looks at no offset, either."""
+    """Predictions of the null model for some samples; for classes without the offset."""
     Z = np.broadcast_to(constants, (held.n_samples, len(constants)))
     return Z if held.offset is None or held.is_classification else Z + held.offset[:, None]
 
@@ -258,7 +258,7 @@ def _null_predictor(loss: Loss, table: Table) -> FloatArray:
 
 
 def null_constant(loss: Loss, Y: FloatArray, weight: FloatArray, offset: FloatArray) -> FloatArray:
-    """The intercept of a model that has nothing else but an offset: that of a problem without a feature that varies."""
+    """Intercept of the model with an offset and no feature, fitted with a feature that does not vary."""
     constant = np.ones((len(Y), 1))
     problem = build_problem(constant, Y, LATER, loss=loss, fit_intercept=True, sample_weight=weight, offset=offset)
     return problem.to_input(problem.null_coefficients())[1]
@@ -410,7 +410,7 @@ def _plain_targets(table: Table) -> Any:
 
 
 def _null_score(scorer: Any, loss: Loss, train: Table, test: Table) -> float:
-    """What a scorer says of a model that looks at no feature, so that the targets stand for X; NaN if nothing."""
+    """Score of the null model by a scorer (the targets stand in for X); NaN if the scorer fails."""
     y = _plain_targets(train)
     null: Any = DummyClassifier(strategy="prior")
     if not (train.is_classification or loss.target == "labels"):

@@ -44,7 +44,7 @@ def tell_traceback() -> None:
 
 
 def prepare_streams() -> None:
-    """Make sure that there are streams to print to, and that they take any name: what they cannot show is escaped."""
+    """Replace missing streams, and make all streams escape characters that they cannot show."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever has started us
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # as long as the process
@@ -56,7 +56,7 @@ def prepare_streams() -> None:
 
 @contextmanager
 def printing(kept: str = "nothing was written") -> Iterator[None]:
-    """Print to stdout, all of it; an end before that is one clear line, which says what is ``kept`` all the same.
+    """Print all of stdout; if that fails, say so in one line, with what is ``kept`` all the same.
 
     Where whoever reads our output has seen enough, the rest is printed nowhere, and the command goes on.
     """

@@ -176,7 +176,7 @@ def _run(name: str, options: ModelOptions) -> None:
 
 
 def check_resume(options: TrainOptions, about: str = ABOUT) -> None:
-    """Refuse a folder to go on from that is something else, or would be lost when the results are written."""
+    """Check the folder of ``--resume``: it must be new or one of ours, and outside of ``--out``."""
     if options.resume is not None and options.out is not None:
         out, resume = options.out.absolute(), options.resume.absolute()
         if resume.is_relative_to(out):
@@ -218,7 +218,7 @@ def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
 
 @contextmanager
 def data_of(table: Table) -> Iterator[None]:
-    """A ValueError is about the data: what is wrong with them, and what can be typed about it."""
+    """Turn a ValueError about the data into a message that says which option to type."""
     try:
         yield
     except ValueError as error:
@@ -355,7 +355,7 @@ def _class_weight(given: Sequence[str] | None, classes: Sequence[Any]) -> Any:
 
 
 def _positive(table: Table) -> Any:
-    """Signs as estimators take them: for all features, by name, or by number where X has no names."""
+    """The argument ``positive`` of estimators: for all features, by name, or by number if X has no names."""
     if len(table.positive) + len(table.unpenalized) == table.n_features:
         return True
     if not table.positive or isinstance(table.X, np.ndarray) or table.categories:
@@ -629,7 +629,7 @@ def verify(options: commands.VerifyOptions) -> None:
         extra = [name for name in table.feature_names if name not in known]
         found = [f"lacks {listed(missing)}" if missing else "", f"has also {listed(extra)}" if extra else ""]
         how = " and ".join(filter(None, found)) or "has them in another order"
-        raise TableError(f"{table.source} has not the features of the fit: it {how}. Give the file of the fit.")
+        raise TableError(f"{table.source} does not have the features of the fit: it {how}. Give the file of the fit.")
     is_search = hasattr(run.estimator, "search_results_")
     search = {"scores": options.scores, "groups": table.groups} if is_search else {}
     with stages.stage("Verifying"):
@@ -650,7 +650,7 @@ def verify(options: commands.VerifyOptions) -> None:
 
 
 def _verification_page(answer: Verification, source: str, difference: str) -> str:
-    """All that was checked; of data that are not those of the fit only what that means, as all else follows from it."""
+    """The page about a verification; for other data than those of the fit it is short, because all else follows."""
     if not difference:
         return str(answer)
     lines = [

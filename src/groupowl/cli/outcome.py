@@ -297,7 +297,7 @@ def _chosen_ridge(estimator: Any) -> float:
 
 
 def _missing_text(table: Table) -> str:
-    """How many samples have not each target, where some have not."""
+    """Note on missing targets: how many samples lack each."""
     parts = [f"{name} ({count})" for name, count in table.missing.items()]
     return listed(parts, shown=_LISTED, quoted=False) if parts else ""
 
@@ -366,7 +366,7 @@ def count_note(table: Table, loss: str) -> list[str]:
 
 
 def _counters(table: Table) -> list[str]:
-    """Features that have the whole numbers of a run, each once, as rows or patients are numbered.
+    """Features that number the samples: consecutive whole numbers, each once.
 
     Those without penalty are wanted as they are.
     """

@@ -15,7 +15,9 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 
 from .. import __version__, _files
-from .._text import counted
+from .._text import counted, listed
+from .._typing import FloatArray
+from ..designs import Design, as_design
 from ..designs.disk.matrix_folder import RECORD
 from ..inputs import coefficient_columns, exclusive_classes, task_names
 from ..storage import load, read_settled, save
@@ -45,6 +47,9 @@ _KIND = "groupowl run"
 _FORMAT_VERSION = 2
 # Difference of two computations of a null model, relative to its targets.
 _NULL_RTOL = 1e-9
+# Features whose sums are kept, and the difference of two computations relative to the norm of a feature.
+_MOST_SUMS = 10_000
+_SUM_RTOL = 1e-6
 # Rows of a table of coefficients that are text at a time.
 _ROWS_AT_ONCE = 100_000
 
@@ -212,6 +217,7 @@ def _record(outcome: Outcome) -> dict[str, Any]:
         "targets": list(table.target_names),
         "target_columns": _target_columns(table),
         "null_model": _null_model(table, estimator),
+        "sums_of_features": _sums_of_features(table),
         "ignored": list(table.ignored),
         "coefficient_columns": coefficient_columns(len(np.atleast_2d(estimator.coef_)), named),
         "scores": {name: score.described() for name, score in outcome.scores.items()},
@@ -237,6 +243,23 @@ def _null_model(table: Table, fitted: Any) -> list[float]:
     if not table.is_classification:
         return [float(value) for value in constants]
     return [float(share) for share in np.exp(constants)[np.searchsorted(table.classes, fitted.classes_)]]
+
+
+def _sums_of_features(table: Table) -> list[float] | None:
+    """Means of numeric features with a sign and size for each sample, which tell whether a file has the same features.
+
+    Not plain means, which all standardized data share; None for data on disk, which would be read once more.
+    """
+    numbers = table.without_categories()
+    if isinstance(numbers.X, Design) or not numbers.n_features:
+        return None
+    sums: FloatArray = as_design(numbers.X).rmatmul(_factors(table.n_samples))
+    return [float(value) for value in sums[:_MOST_SUMS, 0]]
+
+
+def _factors(n_samples: int) -> FloatArray:
+    """Of samples in sums of features: numbers without a pattern."""
+    return np.cos(np.arange(1.0, n_samples + 1.0))[:, None] / n_samples
 
 
 # Reading it again ---------------------------------------------------------------------------------------
@@ -270,6 +293,8 @@ class SavedRun:
         What a model that looks at no feature predicts: a predictor for each target, or the shares of classes.
     n_samples : int or None
         Of the fit, without those held out.
+    sums_of_features : list of float or None
+        Of the first numeric features of the fit.
     """
 
     estimator: Any
@@ -286,11 +311,15 @@ class SavedRun:
     task: str = ""
     null_model: Any = None
     n_samples: int | None = None
+    sums_of_features: Any = None
 
     def difference(self, table: Table) -> str:
-        """In which number other data differ from those of the fit, in words; empty where no such number is known."""
+        """How other data differ from those of the fit, in words; empty where no difference is known."""
         if self.n_samples is not None and self.n_samples != table.n_samples:
-            return f"{counted(table.n_samples, 'sample')}, the fit had {self.n_samples}"
+            return f"it has {counted(table.n_samples, 'sample')}, the fit had {self.n_samples}"
+        return self._difference_of_targets(table) or self._difference_of_features(table)
+
+    def _difference_of_targets(self, table: Table) -> str:
         fitted = self.estimator
         if self.null_model is None or (table.is_classification and not np.array_equal(table.classes, fitted.classes_)):
             return ""
@@ -303,6 +332,20 @@ class SavedRun:
         names = names or [f"the constant nearest to target {name!r}" for name in self.targets]
         k = int(np.argmin(is_same))
         return f"{names[k]} is {found[k]:.6g}, and was {stated[k]:.6g} in the fit"
+
+    def _difference_of_features(self, table: Table) -> str:
+        found = None if self.sums_of_features is None else _sums_of_features(table)
+        if found is None or len(found) != len(self.sums_of_features):
+            return ""
+        numbers = table.without_categories()
+        every = np.full((table.n_samples, 1), 1.0 / table.n_samples)
+        sizes = as_design(numbers.X).column_norms(every)[: len(found)]
+        largest = np.maximum(sizes, np.abs(self.sums_of_features))
+        differ = np.flatnonzero(~(np.abs(np.subtract(found, self.sums_of_features)) <= _SUM_RTOL * largest))
+        if not len(differ):
+            return ""
+        names = listed([numbers.feature_names[j] for j in differ])
+        return f"its features have other values than in the fit, or its samples another order: {names}"
 
 
 def read_run(folder: Path) -> SavedRun:
@@ -353,6 +396,7 @@ def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedR
         "null_model",
         "fills",
         "n_samples",
+        "sums_of_features",
     )  # which earlier versions have not, or not all
     stored |= {name: record[name] for name in later if name in record}
     parts = {"roles": _made(Roles, reading["roles"]), "dialect": _made(Dialect, reading.get("dialect", {}))}
@@ -373,6 +417,9 @@ def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedR
             raise ValueError(f"it has {len(names)} {what}, but the model has {count}")
         if names is not fitted and not np.array_equal(names, fitted):
             raise ValueError(f"its {what} are not those of the model")
+    sums = run.sums_of_features
+    if sums is not None and not (isinstance(sums, tuple) and all(type(value) is float for value in sums)):
+        raise ValueError(f"its sums_of_features must be numbers, got {sums!r}")
     n_constants = len(estimator.classes_) if is_class else n_targets
     if run.null_model is not None:
         constants = run.null_model if isinstance(run.null_model, tuple) else ()
@@ -384,11 +431,11 @@ def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedR
 
 
 def _check_fills(run: SavedRun) -> None:
-    """Refuse what cannot stand in for missing cells: a finite number for each feature, or a level."""
+    """Check the fills for missing cells: each is a finite number or a level."""
     if run.fills is None:
         return
     if not isinstance(run.fills, tuple) or len(run.fills) != len(run.features):
-        raise ValueError("it has not one fill for each feature")
+        raise ValueError("it does not have one fill for each feature")
     for fill in run.fills:
         if not isinstance(fill, str | int | float) or (isinstance(fill, float) and not np.isfinite(fill)):
             raise ValueError(f"a fill is {fill!r}")

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -85,11 +86,27 @@ def progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
         yield show
 
 
+@dataclass
+class StageBar:
+    """How far a stage has come: what a line of progress moves in place of writing lines with a clock of their own."""
+
+    text: str = ""
+    share: float | None = None
+
+    def show(self, text: str, share: float | None) -> None:
+        """Remember it for the next line of the stage."""
+        self.text, self.share = text, share
+
+    def close(self) -> None:
+        """Nothing is left to be done: the stage ends by itself."""
+
+
 class Stages(io.TextIOBase):
-    """Says which part of the work is being done, and for how long, once a part takes longer than two seconds.
+    """Says which part of the work is being done, how far it is, and for how long, once it takes over two seconds.
 
     Not Rich's status line, which writes nothing where stderr is a file, as in the log of a batch job. While a part is
-    done this is what stderr is: the last line written to it becomes the detail of the line.
+    done this is what stderr is: lines of progress move ``bar``, and the last line written by anything else becomes the
+    text beside it.
 
     Parameters
     ----------
@@ -106,7 +123,7 @@ class Stages(io.TextIOBase):
         self.stream = sys.stderr if stream is None else stream
         self.patience = patience
         self.is_terminal = bool(getattr(self.stream, "isatty", lambda: False)())
-        self.detail = ""
+        self.bar = StageBar()
         self.width = 0  # of the line to be written over
 
     @contextmanager
@@ -115,7 +132,7 @@ class Stages(io.TextIOBase):
         if self.quiet:
             yield
             return
-        self.detail = ""
+        self.bar = StageBar()
         over = threading.Event()
         thread = threading.Thread(target=self._run, args=(words, over), daemon=True)
         thread.start()
@@ -137,15 +154,14 @@ class Stages(io.TextIOBase):
         """Remember the last line that says something."""
         lines = [line.strip() for line in text.replace("\r", "\n").splitlines() if line.strip()]
         if lines:
-            self.detail = lines[-1]
+            self.bar.text = lines[-1]
         return len(text)
 
     def _run(self, words: str, over: threading.Event) -> None:
-        """Show the time until the stage is over."""
+        """Show how far the stage is, and its time, until it is over."""
         started, pause = time.monotonic(), self.patience
         while not over.wait(pause):
-            detail = f": {self.detail}" if self.detail else ""
-            line = printable(f"{words}, {time.monotonic() - started:.0f} s{detail}")
+            line = printable(self._line(words, time.monotonic() - started))
             if self.is_terminal:
                 columns = PlainConsole(file=self.stream).width - 1
                 self._put("\r" + line[:columns].ljust(self.width))
@@ -154,6 +170,11 @@ class Stages(io.TextIOBase):
             else:
                 self._put(line + "\n")
                 pause = _WRITE_EVERY
+
+    def _line(self, words: str, seconds: float) -> str:
+        share = "" if self.bar.share is None else f", {100 * self.bar.share:.0f} %"
+        text = f": {self.bar.text}" if self.bar.text else ""
+        return f"{words}{share}, {seconds:.0f} s{text}"
 
     def _put(self, text: str) -> None:
         self.stream.write(text)

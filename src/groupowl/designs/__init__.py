@@ -89,7 +89,7 @@ def is_summary(X: Any) -> bool:
 
 
 def far_design(X: Any) -> Design | None:
-    """The design of data elsewhere than in memory, on a cluster or on disk, of statistics or a design; else None.
+    """The design of data on disk, on a cluster, of statistics, or a design itself; None for data in memory.
 
     Matrices on disk that are small are read into memory, and small memory maps are as good as there.
     """

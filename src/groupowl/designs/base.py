@@ -205,7 +205,7 @@ class Design(ABC):
         return samples[rows]
 
     def reduce_all(self, *sums: Sum) -> list[Any]:
-        """Several such sums, at once where that saves a journey to the samples."""
+        """Several sums over samples, in one visit where the samples are far away."""
         return list(starmap(self.reduce, sums))
 
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
@@ -221,7 +221,7 @@ class Design(ABC):
         whole: str = "",
         targets: Any = np.asarray,
     ) -> tuple[Any, Any, Any]:
-        """Targets (n, n_tasks) and weights as users give them, checked, with the design of these samples.
+        """Check targets and weights, and return them as (n, n_tasks) with the design of these samples.
 
         Weights are (n, 1), or (n, n_tasks) where they differ between tasks: there they may be zero, and so they are
         where targets were not observed (NaN). Samples of weight zero are not there. ``check`` refuses targets that the
@@ -354,7 +354,7 @@ class Design(ABC):
         return None
 
     def brought_near(self, columns: IndexArray, n_tasks: int) -> Design | None:
-        """Some columns as a design in this process, where moving them there costs less than solving where they are."""
+        """Copy some columns into this process, if that costs less than solving where they are."""
         return None
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
@@ -385,7 +385,7 @@ class Design(ABC):
 
     @cached_property
     def penalty_scale(self) -> FloatArray | None:
-        """What coefficients for X as it was given are multiplied with to be on the scale that the penalty sees.
+        """Factors that bring coefficients of the given X to the scale of the penalty.
 
         None where nothing was scaled. Columns that are not scaled because they do not vary have 1.
         """
@@ -442,7 +442,7 @@ class LocalDesign(Design):
         raise NotImplementedError(f"{type(self).__name__} has no pieces of its own")
 
     def gathered(self, support: IndexArray) -> Any:
-        """Copies of few columns, where a product with these is faster than one with all; else None."""
+        """Copy a few columns if products with the copy are faster than with all of X; otherwise None."""
         raise NotImplementedError(f"{type(self).__name__} gathers no columns")
 
     def product(self, X: Any, B: FloatArray) -> FloatArray:
@@ -561,7 +561,7 @@ def _sum_of_sizes(Z: FloatArray, center: float = 0.0) -> float:
 
 
 def rounding_rtol(n_samples: int) -> float:
-    """What is left of a column by projections, relative to its norm, and nothing but rounding."""
+    """Relative norm below which what projections leave of a column is rounding error."""
     return 64.0 * EPS * float(np.sqrt(n_samples))
 
 
@@ -571,7 +571,7 @@ def _triangle(U: FloatArray, w: FloatArray) -> list[FloatArray]:
 
 
 def _whitening(R: FloatArray, rtol: float) -> FloatArray:
-    """``A`` with orthonormal columns of ``R A``, on the directions that are more than rounding."""
+    """Matrix ``A`` for which ``R A`` has orthonormal columns, without directions that are rounding error."""
     size = np.linalg.norm(R, axis=0)
     scaled, order = qr(R / np.where(size > 0.0, size, 1.0), mode="r", pivoting=True)
     diagonal = np.abs(np.diagonal(scaled))

@@ -91,14 +91,14 @@ class DenseDesign(LocalDesign):
 
     @cached_property
     def squares(self) -> FloatArray:
-        """Sums of squares of the columns, read once: what is not finite in a column shows here."""
+        """Sums of squares of the columns, computed once; NaN and infinite entries show here."""
         squares = np.zeros(self.n_features)
         for _, columns, block in self.blocks():
             squares[columns] += np.einsum("ij,ij->j", block, block)
         return squares
 
     def total_square(self) -> float:
-        """Their sum, in less time where nobody needs them one by one."""
+        """Sum of all squares, which takes less time than the squares of each column."""
         is_flat = self.X.dtype == np.float64 and (self.X.flags.c_contiguous or self.X.flags.f_contiguous)
         if not is_flat or "squares" in vars(self):
             return float(self.squares.sum())
@@ -235,7 +235,7 @@ class DenseColumns:
 
 
 class GramCache:
-    """Gram matrix of all columns ever asked for; only what is new is computed. And the largest entries of columns.
+    """Cache of Gram matrix entries, computed when first needed, and of the largest entry of each column.
 
     The same cache serves every round of a working set, every weight sequence on a path, and problems restricted to
     some of the columns.

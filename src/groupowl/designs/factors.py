@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _checks as checks
+from .._progress import follow_pass
 from .._typing import FloatArray
 from ..norm.kernels import exceeds_rounding
 
@@ -35,7 +36,7 @@ def sample_pieces(where: str, block: Sequence[Any], height: Callable[[Any, Float
     Y = checks.check_targets(given, X.shape[0], where, remedy=f"Remove the samples without a target. {checks.ENTRIES}")
     w = checks.check_sample_weight(weight, X.shape[0], where, needs_weight=False)
     n_rows = height(X, Y)
-    for start in range(0, len(w), n_rows):
+    for start in follow_pass(range(0, len(w), n_rows), lambda start: min(n_rows, len(w) - start) / len(w)):
         rows = slice(start, start + n_rows)
         checks.check_finite(f"X{where}", X[rows], remedy=checks.IMPUTE)
         present = start + np.flatnonzero(w[rows])

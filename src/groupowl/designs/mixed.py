@@ -50,7 +50,7 @@ class MixedDesign(WrappedDesign):
         return self.mixing.T @ C, others
 
     def column_norms(self, w: Handle) -> FloatArray:
-        """Weighted norms, from products of the columns that are mixed, and those of the base for all others."""
+        """Weighted norms of the columns: of mixed columns from their products, of all others from the base."""
         mixed = np.flatnonzero(np.diff(self.mixing.indptr) != 1)
         sources, columns = self._sources(mixed)
         norms = np.asarray(abs(self.mixing).T @ self.base.column_norms(w))
@@ -114,7 +114,7 @@ class MixedDesign(WrappedDesign):
         return self.base.basis_coefficients(B)
 
     def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
-        """Norms of what is added up: large where columns of a group are nearly collinear and cancel."""
+        """Norms of the terms before cancellation, which are large for nearly collinear columns of a group."""
         whole = self.base.rounding_norms(self.base_norms, total_weight)
         return np.maximum(norms, abs(self.mixing).T @ whole)
 

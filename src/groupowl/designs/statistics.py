@@ -16,6 +16,7 @@ from scipy.linalg import solve_triangular
 
 from .._checks import checked_path
 from .._files import fresh_file
+from .._progress import follow_pass
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..norm.kernels import EPS, LARGEST_NORM, LARGEST_PRODUCT, SMALLEST_NORM, exceeds_rounding, merged_means, two_sum
 from .factors import NO_SAMPLES, OVERFLOW, CompressedData, is_sparse, sample_pieces
@@ -237,7 +238,7 @@ class SufficientStatistics:
         return replace(self, gram=self.gram[np.ix_(chosen, chosen)], **parts)
 
     def varying(self) -> tuple[BoolArray, BoolArray]:
-        """Columns of X and Y that vary by more than rounding, or of which rounding errors do not allow to tell."""
+        """Mask of the columns of X and Y that may vary: by more than rounding, or by what rounding hides."""
         squares, means = np.append(np.diagonal(self.gram), self.yy), np.append(self.x_mean, self.y_mean)
         errors = self.error * np.append(self.x_size, self.y_size) ** 2
         varies = exceeds_rounding(np.sqrt(np.maximum(squares, errors) / self.total_weight), means)
@@ -430,7 +431,8 @@ def statistics_of_parts(blocks: Iterable[tuple[Any, Any, Any, IndexArray]], n_pa
     """
     sums = [PairwiseSum() for _ in range(n_parts)]
     for X, Y, w, parts in blocks:
-        for part in np.unique(parts[(parts >= 0) & (w > 0.0)]):
+        present = np.unique(parts[(parts >= 0) & (w > 0.0)])
+        for part in follow_pass(present, lambda part, parts=parts: float(np.mean(parts == part))):
             rows = np.flatnonzero(parts == part)
             sums[part].add(SufficientStatistics.from_arrays(X[rows], Y[rows], w[rows]))
     return [found.total() for found in sums]

@@ -121,7 +121,7 @@ class StandardizedDesign(WrappedDesign):
         return self.inverse_scale[:, None] * (C - np.outer(self.mean, columns)), others
 
     def column_norms(self, w: Handle) -> FloatArray:
-        """Those of the base where nothing was taken off, which takes less than moments do."""
+        """Column norms; if the columns are not centered, those of the base, which are cheaper than moments."""
         return super().column_norms(w) if self.mean.any() else self.inverse_scale * self.base.column_norms(w)
 
     def compute_moments(self, w: Handle) -> ColumnMoments:
@@ -164,7 +164,7 @@ class StandardizedDesign(WrappedDesign):
         return self.inverse_scale[left, None] * products * self.inverse_scale[right]
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
-        """Compressed data of the base, centered where there are means and scaled; the means are those for ``w``."""
+        """Compressed data of the base, centered (by the means for ``w``) and scaled like this design."""
         data = self.base.compressed(Y, w, exact=exact, center=center or bool(self.mean.any()))
         return None if data is None else data.scaled(self.inverse_scale)
 
@@ -416,7 +416,7 @@ class ProjectedDesign(WrappedDesign):
         return scale
 
     def basis_coefficients(self, B: FloatArray) -> tuple[FloatArray, float]:
-        """What ``X B`` has in the span of the basis, as coefficients, and a bound on it whatever cancels."""
+        """Coefficients of the part of ``X B`` in the span of the basis, and a bound on it before cancellation."""
         whole = super().own_coefficients(B)
         return self.loadings @ whole, float(row_norms(self.loadings.T) @ row_norms(whole))
 

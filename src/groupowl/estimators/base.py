@@ -56,7 +56,7 @@ from ..solvers import (
 )
 from ..weights import PROMISING, resolve_weights, sequences_of
 from .fit_summary import ReportMethods
-from .verification import FitCheck, Verification
+from .verification import OF_THE_WAY, FitCheck, Verification
 
 # The file of a folder to go on from that has the coefficients of a single fit.
 _ITERATE = "fit"
@@ -149,6 +149,8 @@ class GroupOWLBase(ReportMethods):
     _keeps_solves = False
     # Whether a search keeps what the fits of its folds predict for the samples that they test, or all criteria.
     _keeps_details = False
+    # Parameters as they were in the fit, by which verify sees that they were changed.
+    _parameters_of_fit: ClassVar[dict[str, Any]] = {}
     # Fitted attributes that are computed from the coefficients, and change with their rounding.
     _follow_coefficients: ClassVar[tuple[str, ...]] = ()
 
@@ -195,7 +197,7 @@ class GroupOWLBase(ReportMethods):
     def _validate_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None, reset: bool = True
     ) -> FitData:
-        """Check parameters and data and change nothing; with ``reset=False`` data must be like those of the fit."""
+        """Check parameters and data and change nothing; ``reset=False`` requires data like those of the fit."""
         return self._adapted(self._completed(self._checked_fit(X, y, sample_weight, offset=offset, reset=reset)))
 
     def _checked_fit(
@@ -293,7 +295,7 @@ class GroupOWLBase(ReportMethods):
         return coding.encoded(X, numbers, unseen=unseen), np.array(coding.names, dtype=object), coding
 
     def _options(self, n_features: int, names: Any) -> PenaltyOptions:
-        """What the parameters ask of the penalty beside its weights, by columns of X."""
+        """Options of the penalty other than its weights, for each column of X."""
         return penalty_options(
             n_features,
             names,
@@ -317,7 +319,7 @@ class GroupOWLBase(ReportMethods):
         return checks.lookup("penalty_factor", self.penalty_factor, {"adaptive": True})
 
     def _adapted(self, data: FitData) -> FitData:
-        """The data with factors of a first fit, where these were asked for; those of a fit to check are known."""
+        """Add adaptive penalty factors from a first fit, if asked for; a fit to be verified has them already."""
         if not self._is_adaptive:
             return data
         factor = getattr(self, "penalty_factor_", None) if data.is_like_fit else None
@@ -426,11 +428,14 @@ class GroupOWLBase(ReportMethods):
             why = "the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature"
             remedy = "Raise alpha, or use relaxed=False."
             warnings.warn(f"relaxed=True: {what}, and {why}. {remedy}", UserWarning, stacklevel=3)
-        kept = {}
+        kept, parameters = {}, {}
         for name, value in vars(self).items():
-            if name[-1] != "_" or name[0] == "_":  # in microseconds, as small fits take two hundred of them
+            if name[0] == "_":  # in microseconds, as small fits take two hundred of them
                 kept[name] = value
-        self.__dict__ = kept | data.labels | fitted | more
+            elif name[-1] != "_":
+                parameters[name] = value
+        kept["_parameters_of_fit"] = {name: value for name, value in parameters.items() if name not in OF_THE_WAY}
+        self.__dict__ = parameters | kept | data.labels | fitted | more
         return self
 
     # What was fitted --------------------------------------------------------------------------------
@@ -492,7 +497,7 @@ class GroupOWLBase(ReportMethods):
             return FitCheck(self._quiet_copy(), data, model).verification()
 
     def _quiet_copy(self) -> Self:
-        """The same that says nothing, asks nobody and keeps nothing while it fits."""
+        """A copy that fits without progress, callback and resume folder."""
         quiet: Self = copy(self).set_params(verbose=0, callback=None, resume=None)
         return quiet
 
@@ -601,7 +606,7 @@ class SingleFit(GroupOWLBase):
             self._iterate = B, intercept, classes
 
     def _small_fit(self, data: FitData) -> tuple[FloatArray, SolveResult, float] | None:
-        """Weights, solve and alpha of a fit that asks for nothing out of the ordinary, or None."""
+        """Weights, result and alpha by the short way for plain small problems, or None if it does not apply."""
         fitting, alpha = data.fitting, check_alpha(self.alpha)
         is_ordinary = isinstance(self.weights, str | np.ndarray)
         is_warm = self.warm_start and (hasattr(self, "solve_result_") or hasattr(self, "_iterate"))

@@ -45,7 +45,7 @@ _FRAME_COLUMNS = {"mean_score_path": "mean_score", "std_error_path": "std_error"
 
 
 class SearchAttributes:
-    """What a search stores beside its fit; apart from the parameters, of which they would be some."""
+    """Fitted attributes of a search; declared here because annotations beside the parameters would be parameters."""
 
     if TYPE_CHECKING:
         alphas_: FloatArray
@@ -235,7 +235,7 @@ class CrossValidatedFit(SearchAttributes, GroupOWLBase):
     def _search(
         self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any], *, offset: Any = None, reset: bool = True
     ) -> Search:
-        """Everything that a search works with; with ``reset=False`` data must be like those of the fit."""
+        """Check the data and set up the search; ``reset=False`` requires data like those of the fit."""
         lookup("selection", self.selection, dict.fromkeys((*FOLD_RULES, *CRITERIA)))
         check_jobs(self.n_jobs)
         scorer = None if self.scoring is None else resolve_scorer(self.scoring, resolve_loss(self._loss).score_name)
@@ -288,7 +288,7 @@ class CrossValidatedFit(SearchAttributes, GroupOWLBase):
         return ridges_of(self)[0]
 
     def _check_choice(self, data: FitData, scorer: Any) -> None:
-        """Refuse ways to choose alpha that know nothing of what the fit has."""
+        """Refuse ways to choose alpha that do not support the options of the fit."""
         if scorer is not None and "has_offset_" in data.labels:
             raise ValueError(
                 f"scoring={self.scoring!r} would predict without the offset. Leave scoring out: the score of the loss "
@@ -327,7 +327,7 @@ class CrossValidatedFit(SearchAttributes, GroupOWLBase):
     def _final_fit(
         self, model: Model, alpha: float, settings: SolverSettings, callback: Callback | None = None, index: int = 0
     ) -> SolveResult:
-        """The fit at the chosen alpha, to some more digits than tol asks for where they are to be had."""
+        """Fit at the chosen alpha, to a smaller gap than ``tol`` asks for where that is possible."""
         about: dict[str, Any] = {
             "what": f"{type(self).__name__}, final fit",
             "callback": callback,
@@ -343,7 +343,7 @@ class CrossValidatedFit(SearchAttributes, GroupOWLBase):
 
 
 def _check_folds_possible(data: FitData, scorer: Any, parts: Any) -> None:
-    """Refuse what folds would need single samples for, where there are none to be had."""
+    """Refuse folds where the data have no single samples, such as sufficient statistics."""
     if data.is_summarized and not parts:
         raise ValueError(
             "X: folds cannot be made from the statistics of all samples. Give a list with those of each fold, "

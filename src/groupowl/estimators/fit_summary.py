@@ -255,7 +255,7 @@ class FitSummary:
 
 
 class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """What a fitted estimator says of its features, which it selects."""
+    """Reports of a fitted estimator: selected features, summary, certificate, pictures."""
 
     if TYPE_CHECKING:  # what a fit stores; not in the classes with parameters, where these would be parameters
         coef_: FloatArray
@@ -595,7 +595,7 @@ def summary_text(estimator: Any) -> str:
 
 
 def sequence_lines(estimator: Any) -> list[str]:
-    """A table of the weight sequences, and ridges, that there were to choose from; nothing where there was one."""
+    """Table of the candidate weight sequences and ridges; no lines if there was only one."""
     reports = getattr(estimator, "search_results_", [])
     if len(reports) < 2:
         return []
@@ -656,7 +656,7 @@ def clusters_text(estimator: Any) -> str:
 
 
 def ties_text(count: str, n_units: int, n_clusters: int, weights: Any, *, can_tie: bool) -> str:
-    """The same of so many features or groups, which ``count`` has in words, in so many clusters."""
+    """How many features or groups (``count``, in words) are in how many clusters, and what to do if none are tied."""
     if n_units < 2:
         return count if n_units else "none"
     if n_clusters < n_units:
@@ -669,7 +669,7 @@ def ties_text(count: str, n_units: int, n_clusters: int, weights: Any, *, can_ti
 
 
 def null_choice_text(estimator: Any) -> str:
-    """That no model was better than the null model, where folds or a criterion chose it among others; empty else."""
+    """Note that the null model was chosen by folds or a criterion; empty if another model was."""
     if not hasattr(estimator, "alphas_") or estimator.clusters_.any() or not estimator.path_.n_selected.any():
         return ""
     if estimator.selection in CRITERIA:
@@ -679,7 +679,7 @@ def null_choice_text(estimator: Any) -> str:
 
 
 def scale_text(estimator: Any) -> str:
-    """What the sizes of coefficients in a table are, where the penalty has seen others; empty else."""
+    """Note on the scale of the coefficients in a table, if the penalty acts on another scale; otherwise empty."""
     has_clusters, has_groups = bool(estimator.clusters_.any()), hasattr(estimator, "feature_groups_")
     sentences = []
     if scale_is_lost(estimator) and has_clusters:
@@ -700,7 +700,7 @@ def scale_text(estimator: Any) -> str:
 
 
 def edge_of_grid_text(estimator: Any, advice: str = "an eps below {:g} would look further") -> str:
-    """That a longer grid would go on, where alpha is the last of one of our own that nothing has cut; empty else."""
+    """Note that alpha is the last of the default grid, and a longer one may do better; otherwise empty."""
     made = getattr(estimator, "alphas", None)
     if not isinstance(made, numbers.Integral) or made == 1 or estimator.path_.alpha_max == 0.0:
         return ""

@@ -97,7 +97,7 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         return scale
 
     def _loss_of_freedom(self, data: FitData, weight: FloatArray, n_features: int) -> float:
-        """What errors are larger by than residuals, on the average, after so many features were fitted to them."""
+        """Average ratio of errors to residuals after a least-squares fit of this many features."""
         n_samples = _count(weight)
         left = max(n_samples - n_features - data.fitting.fit_intercept, 0.1 * n_samples)
         return float(np.sqrt(n_samples / left))
@@ -112,7 +112,7 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
     def _parts_of_first_fit(
         self, data: FitData, weight: FloatArray, scale: FloatArray
     ) -> list[tuple[IndexArray, FloatArray]]:
-        """Features to fit, and weights of the samples to fit them to: all where there are twice as many samples.
+        """Features of the least-squares refit and its sample weights: all features if there are twice as many samples.
 
         Else two halves: the features of each are the strongest that the other one selects, because features fit the
         samples that have selected them too well (Fan, Guo and Hao 2012).

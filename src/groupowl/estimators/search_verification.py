@@ -62,7 +62,7 @@ class SearchCheck:
         self.is_damaged = False
 
     def findings(self, scores: bool, *, chosen_holds: bool) -> list[Finding]:
-        """All that is wrong, what is right, and of the scores whether they were computed again."""
+        """Findings about path, scores and choice, including whether the scores were computed again."""
         reason = self._reason_against_folds(required=scores)
         if not chosen_holds:
             reason = reason or "the chosen fit does not hold"
@@ -251,7 +251,7 @@ class SearchCheck:
         ]
 
     def _criterion(self, k: int, report: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the criterion of a weight sequence must be, and how exactly."""
+        """Expected values of the criterion for a weight sequence, and their tolerance."""
         found = {"best_index": int(np.argmin(report["criterion_path"]))}
         if k == self.chosen and not self.is_damaged:
             again, is_same = self.search.criterion_report(self.model, self.fit.path_), True
@@ -264,7 +264,7 @@ class SearchCheck:
         return found | {"criterion_path": values}, {"criterion_path": room}
 
     def _scores(self, k: int, report: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the scores of a weight sequence, and what follows from them, must be, and how exactly."""
+        """Expected scores of a weight sequence with all that follows from them, and their tolerances."""
         scores, means = np.asarray(report["score_path"]), np.asarray(report["mean_score_path"])
         shape = (len(report["alphas"]), scores.shape[-1] if self.fold_weights is None else len(self.fold_weights))
         if scores.shape != shape or np.isnan(means).all() or means.shape != shape[:1]:

@@ -33,9 +33,52 @@ _GRAM_ROUNDINGS = 400.0
 _SHARPER = 0.1
 # Relative difference of two computations of a gap by the same steps.
 _GAP_RTOL = 1e-3
+# Characters of a parameter's value that are shown.
+_MOST_SHOWN = 60
 # Relative accuracy of coefficients without penalty: least squares, and Newton's method with its ridge.
 _LEAST_SQUARES_RTOL = 1e-6
 _NEWTON_RTOL = 1e-4
+
+
+# Names of attributes, as people say them.
+_WORDS = {
+    "alpha_": "alpha",
+    "alpha_max": "smallest alpha that selects nothing",
+    "alphas_": "alphas",
+    "best_index_": "position of the chosen alpha",
+    "best_score_": "best score",
+    "clusters_": "clusters",
+    "coef_": "coefficients",
+    "criterion_path_": "values of the criterion",
+    "deviance_ratio": "share of the deviance that is explained",
+    "dual": "dual value",
+    "dual_gap_": "duality gap",
+    "dual_gaps": "duality gaps",
+    "gap": "duality gap",
+    "intercept_": "intercept",
+    "mean_score_path_": "mean scores",
+    "n_alphas": "number of alphas",
+    "n_iter_": "iterations",
+    "n_selected": "number of selected features",
+    "null_loss": "loss of the null model",
+    "path_": "path",
+    "penalized_coef_": "coefficients with penalty",
+    "penalized_intercept_": "intercept with penalty",
+    "primal": "objective",
+    "relaxed": "relaxed or not",
+    "score_path_": "held-out scores",
+    "screened_fraction_": "share of features proved zero",
+    "search_results_": "scores of the search",
+    "selection_frequency_": "selection frequencies",
+    "solve_result_": "result of the solve",
+    "std_error_path_": "standard errors of the scores",
+    "unpenalized_": "unpenalized features",
+    "weights_": "weights",
+}
+#: Parameters of the way to an answer, which do not say what the answer is; a callback need not be kept with a fit.
+OF_THE_WAY = frozenset(
+    {"callback", "max_iter", "n_jobs", "random_state", "resume", "screening", "verbose", "warm_start"}
+)
 
 
 @dataclass(frozen=True)
@@ -77,6 +120,8 @@ class Verification:
         Features that the fit says are proved zero, and how many of them this certificate alone proves zero again.
     findings : tuple of Finding
         What was checked, with ``holds`` and ``text``; where ``is_checked`` is false, what was not.
+    changed_parameters : str
+        Parameters that have other values than in the fit, in words; empty where there are none.
 
     Examples
     --------
@@ -103,6 +148,7 @@ class Verification:
     n_claimed_zero: int
     n_proved_again: int
     findings: tuple[Finding, ...]
+    changed_parameters: str = ""
 
     def __bool__(self) -> bool:
         return all(finding.holds for finding in self.findings)
@@ -110,6 +156,10 @@ class Verification:
     def __repr__(self) -> str:
         verdict = "the fit holds" if self else "the fit does NOT hold on these data"
         lines = [f"Verification: {verdict}"]
+        if self.changed_parameters and not self:
+            remedy = "Set them back, or fit again: all that follows is about the parameters as they are now."
+            lines = ["Verification: the fit does NOT hold with its parameters, which were changed after it"]
+            lines += [f"  {self.changed_parameters}. {remedy}"]
         lines += [f"  {finding.mark} {finding.text}" for finding in self.findings]
         lines.append(f"  KKT residual {self.kkt_residual:.3g} of the first weight")
         lines.append(f"  {self.n_proved_again} of the {self.n_claimed_zero} claimed zeros are proved again here")
@@ -134,14 +184,22 @@ class Claim(NamedTuple):
     found: Any
     allowance: Any = 0.0
 
+    @property
+    def words(self) -> str:
+        """What the name means, for people who have not read the reference."""
+        head, _, tail = self.name.partition(".")
+        head = head.partition("[")[0] if head.partition("[")[0] in _WORDS else head
+        parts = [_WORDS.get(head, head), _WORDS.get(tail, _WORDS.get(f"{tail}_", tail))]
+        return ", ".join(filter(None, parts))
+
     def complaint(self) -> str | None:
         """How the two differ, or None where they agree."""
         claimed, found = np.asarray(self.claimed), np.asarray(self.found)
         if claimed.shape != found.shape:
-            return f"{self.name} has shape {claimed.shape}, but {found.shape} from the data"
+            return f"{self._what()}: the fit says an array of shape {claimed.shape}, the data give {found.shape}"
         if found.dtype.kind in "biuf":
             if claimed.dtype.kind not in "biuf":
-                return f"{self.name} is {self.claimed!r}, which is not a number"
+                return f"{self._what()}: the fit says {self.claimed!r}, which is not a number"
             claimed, found = claimed.astype(np.float64), found.astype(np.float64)
             with np.errstate(all="ignore"):
                 agree = np.abs(claimed - found) <= self.allowance
@@ -156,7 +214,12 @@ class Claim(NamedTuple):
         more = f" ({len(wrong)} entries differ)" if len(wrong) > 1 else ""
         values = [np.asarray(value[at]).item() for value in (claimed, found)]
         shown = [f"{value:.10g}" if isinstance(value, Real) else repr(value) for value in values]
-        return f"{self.name}{place} is {shown[0]}, but {shown[1]} from the data{more}"
+        return f"{self._what(place)}: the fit says {shown[0]}, the data give {shown[1]}{more}"
+
+    def _what(self, place: str = "") -> str:
+        """The words, and the name for those who want to look at it."""
+        name = f"{self.name}{place}"
+        return name if self.words == self.name else f"{self.words} ({name})"
 
 
 def scale_claim(name: str, claimed: Any, model: Model, features: Any = slice(None)) -> Claim:
@@ -168,10 +231,33 @@ def scale_claim(name: str, claimed: Any, model: Model, features: Any = slice(Non
 
 def findings(claims: Iterable[Claim], what: str = "as computed again") -> list[Finding]:
     """A finding for each claim that is wrong, and one for all others."""
-    checked = [(claim.name, claim.complaint()) for claim in claims]
+    checked = [(claim.words, claim.complaint()) for claim in claims]
     wrong = [Finding(False, text) for _, text in checked if text is not None]
-    right = dict.fromkeys(name.partition(".")[0] for name, text in checked if text is None)
+    right = dict.fromkeys(words.partition(", ")[0] for words, text in checked if text is None)
     return [*wrong, *([Finding(True, f"{what}: {', '.join(right)}")] if right else [])]
+
+
+def changed_parameters(estimator: Any) -> str:
+    """Parameters that were set to something else since the fit, in words; those of a loaded model are not known."""
+    then = getattr(estimator, "_parameters_of_fit", {})
+    changes = []
+    for name, value in estimator.get_params(deep=False).items():
+        if name in then and not _are_same(then[name], value):
+            changes.append(f"{name} is {_shown(value)} and was {_shown(then[name])} in the fit")
+    return ", ".join(changes)
+
+
+def _are_same(left: Any, right: Any) -> bool:
+    if left is right:
+        return True
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return np.array_equal(left, right)
+    return bool(type(left) is type(right) and left == right)
+
+
+def _shown(value: Any) -> str:
+    text = printable(repr(value))
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def real_number(value: Any) -> float:
@@ -209,7 +295,7 @@ class SolutionCheck:
         self.shift = float(np.linalg.norm(intercept) + np.linalg.norm(offsets(model, B.T)))
 
     def clusters(self, B: FloatArray, stated: Any) -> Any:
-        """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
+        """Cluster numbers of coefficients; where rounding decides which norms are equal, the stated ones."""
         problem = self.problem
         rows, labels = problem.from_input(B.astype(np.float64), None)[: problem.n_rows], np.asarray(stated)
         norms = np.where(kernels.nonzero_rows(B), problem.penalty.spread(problem.penalty.norms(rows)), 0.0)
@@ -230,7 +316,7 @@ class SolutionCheck:
 
     @cached_property
     def allowance(self) -> float:
-        """What rounding changes in objective and dual value.
+        """Bound on the rounding errors of objective and dual value.
 
         Coefficients are rounded to their precision, and the Gram matrix that may have stood for the data has errors of
         its own.
@@ -253,7 +339,7 @@ class SolutionCheck:
         return float(rounded + 4.0 * self.certificate.rounding)
 
     def room(self, stated: Any, again: Callable[[], Any]) -> float:
-        """What may be between the objective and the stated one.
+        """Tolerance of the comparison between the objective and the stated one.
 
         Where a Gram matrix stood for the data the objective is another one, as the stated gap allows: that of the same
         solve once more, ``again``.
@@ -328,14 +414,14 @@ class SolutionCheck:
 
 
 def alpha_allowance(model: Model, alpha: float) -> float:
-    """Difference of two computations of an alpha that may be a share of the smallest one that selects nothing."""
+    """Rounding tolerance of an alpha that is a fraction of the smallest alpha that selects nothing."""
     problem = model.problem
     rounding = 16 * EPS * np.sqrt(problem.design.n_samples) * model.null_residual.norm * problem.rounding_norms
     return RTOL * abs(alpha) + kernels.owl_gauge(problem.penalty.lengths(rounding), model.sequence_weights)
 
 
 def offsets(model: Model, coef: FloatArray) -> FloatArray:
-    """What the means of the columns add to the predictors of each target, without cancellation."""
+    """Contribution of the column means to the predictor of each target, in absolute values."""
     centers = model.problem.design.mean
     return np.zeros(1) if centers is None else np.abs(coef) @ np.abs(centers)
 
@@ -394,10 +480,11 @@ class FitCheck(SolutionCheck):
             n_claimed_zero=int(is_claimed_zero.sum()),
             n_proved_again=n_proved_again,
             findings=tuple(found),
+            changed_parameters=changed_parameters(self.estimator),
         )
 
     def _gap(self) -> float:
-        """The gap that is proved here, with a better dual point than that of the coefficients where the goal asks."""
+        """Duality gap of the coefficients, from a better dual point if their own does not reach the goal."""
         lower, reached = self.lower, self.goal + self.allowance
         if not self.objective - lower <= reached:
             lower = max(lower, self.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1)))

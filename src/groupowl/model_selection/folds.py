@@ -178,7 +178,7 @@ class FoldStatistics:
 
     @cached_property
     def trainings(self) -> list[SufficientStatistics] | None:
-        """Statistics of what each fold trains on; None where rounding has swallowed those of some fold.
+        """Statistics of the training set of each fold; None if those of some fold are lost in rounding.
 
         Adding the other parts loses nothing, so that is done where every sample is in one part, with three additions
         a part.
@@ -256,7 +256,7 @@ def chosen_statistics(search: Any, folds: list[Fold]) -> FoldStatistics | None:
 
 
 def with_statistics(model: Model, total: SufficientStatistics, standardize: bool) -> Model:
-    """The same model with its statistics, and what is known of it already."""
+    """The same model, solved from its sufficient statistics; what is known of it is kept."""
     small = problem_of_statistics(
         total, fit_intercept=model.problem.fit_intercept, standardized=standardize, options=model.options
     )

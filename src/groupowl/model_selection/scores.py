@@ -45,7 +45,7 @@ class Score(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """How much better the model is than the null model; negative where it is worse, NaN where nobody knows."""
+        """Difference between the score and that of the null model; negative if it is worse, NaN if unknown."""
         if self.lower_is_better is None:
             return np.nan
         return self.null - self.model if self.lower_is_better else self.model - self.null
@@ -83,7 +83,7 @@ def as_score(value: Any) -> Score:
 
 
 def verdicts(scores: Mapping[str, Any]) -> list[str]:
-    """What must be said of a model that is no better than the null model, by the first of its scores.
+    """Warnings for a model that is not clearly better than the null model by its first score.
 
     Single targets are judged by the first score that each of them has.
     """

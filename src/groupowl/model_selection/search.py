@@ -127,7 +127,7 @@ class TrainingSet(NamedTuple):
 
 
 def _with_known(solution: Solution, known: FloatArray) -> Solution:
-    """The same among all tasks; the training set leaves nothing to fit for those whose predictor is known."""
+    """Add the tasks whose predictor is known, and for which nothing was fitted."""
     rows, intercept, is_fitted = np.zeros((len(solution.support), len(known))), known.copy(), np.isnan(known)
     rows[:, is_fitted] = solution.rows
     intercept[is_fitted] = solution.intercept
@@ -394,7 +394,7 @@ def ridges_of(estimator: Any) -> list[float]:
 
 
 def candidate_names(estimator: Any) -> list[str]:
-    """What to call what the search chooses from: weight sequences, ridges, or pairs of them, in their order."""
+    """Names of the candidates of the search: weight sequences, ridges, or pairs of them, in order."""
     names = sequence_names(estimator.weights)
     if not tunes_ridge(estimator):
         return names
@@ -436,7 +436,7 @@ def best_sequence(reports: list[dict[str, Any]]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """All that a search for alpha works with, whatever decides.
+    """Data, models and grids of a search for alpha, whether folds or a criterion decide.
 
     Attributes
     ----------
@@ -680,7 +680,7 @@ class Search:
         return {name: criterion_path(name, likelihood, fits) for name in CRITERIA}
 
     def _fold_tasks(self, folds: list[Fold]) -> tuple[list[FoldTask], SufficientStatistics | None]:
-        """What each fold trains on and what scores it, and the statistics of all samples if they serve."""
+        """Training set and score of each fold, and the statistics of all samples if they are used."""
         data = self.data
         statistics = chosen_statistics(self, folds)
         tasks = []

@@ -17,7 +17,7 @@ GROUP_SCALES = ("size", "none", "frobenius", "orthonormal")
 
 @dataclass(frozen=True, eq=False)
 class PenaltyOptions:
-    """What users may ask of the penalty beside its weights, checked, by columns of X.
+    """Checked options of the penalty other than its weights, for each column of X.
 
     Groups, scales and factors are a change of the columns: the penalty stays a Group OWL norm of the coefficients of
     the scaled columns, and coefficients are published on the scale of X as it was given.
@@ -76,7 +76,7 @@ class PenaltyOptions:
         return np.union1d(known, np.flatnonzero(self.penalty_factor == 0.0)).astype(np.intp)
 
     def restrict(self, columns: IndexArray) -> PenaltyOptions:
-        """The same of some columns alone, in increasing order: of a group, those of its columns that are among them."""
+        """Options for a subset of the columns (ascending); groups keep the members that are in it."""
         groups, names, how = self.feature_groups, self.group_names, self.group_scale
         if groups is not None:
             groups = groups[columns]
@@ -125,7 +125,7 @@ class PenaltyOptions:
         return n_features if units is None else int(units.max()) + 1
 
     def scaled(self, inverse_scale: FloatArray, deviation: FloatArray) -> FloatArray:
-        """What columns are multiplied with, from what they would be otherwise, and their standard deviations."""
+        """Column factors with penalty factors and group scales applied, given the factors of standardization."""
         factors = inverse_scale.copy()
         groups, is_mixed = self.feature_groups, np.zeros(len(factors), dtype=bool)
         if groups is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import time
 from collections.abc import Callable
@@ -38,7 +39,7 @@ _KEEP_EVERY = 30.0
 
 
 def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
-    """Falling alphas from an array in any order, or so many that are evenly spaced on a logarithmic scale."""
+    """Decreasing alphas: an array, sorted, or ``alphas`` many on a logarithmic scale from the largest down."""
     fraction = number_in("eps", eps, "(0, 1)")
     if isinstance(alphas, numbers.Integral):
         count = positive_integer("alphas", alphas)
@@ -115,14 +116,16 @@ class Watch:
         self.keep = keep
         self.wants_stop = False
         self._kept = time.monotonic()
+        self._solve = -1, np.inf, np.inf  # position of the alpha that is being solved, its first and its smallest gap
 
     def __call__(self, progress: Progress) -> bool:
         """Take a certificate, print it unless the last line is too recent; True ends the solve."""
         if self.line.level:
-            where, share, index = "", None, progress.alpha_index
+            where, index = "", progress.alpha_index
             is_proved = progress.iteration > 0 and progress.gap <= self.goal
+            share = (index + (1.0 if is_proved else self._share_of_solve(progress))) / self.n_alphas
             if self.n_alphas > 1:
-                where, share = f"alpha {index + 1} of {self.n_alphas}, ", (index + is_proved) / self.n_alphas
+                where = f"alpha {index + 1} of {self.n_alphas}, "
             self.line.show(
                 f"{self.what}{where}{progress.n_nonzero} selected, gap {progress.gap:.1e} (goal {self.goal:.1e})",
                 share,
@@ -138,13 +141,24 @@ class Watch:
             self.wants_stop = bool(self.callback(progress))
         return self.wants_stop
 
+    def _share_of_solve(self, progress: Progress) -> float:
+        """How far the gap has come from its first value to the goal, in orders of magnitude, as solvers converge."""
+        index, first, least = self._solve
+        if index != progress.alpha_index:
+            first = least = progress.gap
+        least = min(least, progress.gap)
+        self._solve = progress.alpha_index, first, least
+        if not 0.0 < self.goal < first < np.inf:
+            return 0.0
+        return min(math.log(first / least) / math.log(first / self.goal), 1.0) if least > 0.0 else 1.0
+
     @property
     def if_needed(self) -> Watch | None:
-        """Itself, or None where there is nothing to print or to keep, and nobody to pass certificates to."""
+        """The watch as a callback, or None if there is nothing to print or keep and no callback of the user."""
         return self if self.line.level or self.callback is not None or self.keep is not None else None
 
     def close(self) -> None:
-        """Print what is still to be printed and end the line, however the work has ended."""
+        """Print the last line if it is pending, and end it."""
         if self.is_own:
             self.line.close()
         else:
@@ -277,7 +291,7 @@ def _point(model: Model, alpha: float, result: SolveResult, solves: Continuation
 
 
 class Follower:
-    """Follows falling alphas on a model, for scores: what is proved to be good enough is not solved.
+    """Computes a path for scores, and interpolates solutions where the gap proves them good enough.
 
     Only some alphas are solved. On the line between two solutions coefficients are often as good as a solve would
     make them: their duality gap says so for the price of one certificate, or, for quadratic losses, the certificates
@@ -413,7 +427,7 @@ class Follower:
         return bool(np.all(gaps <= self.goal))
 
     def _solutions(self) -> list[Solution]:
-        """A solution for each alpha: what is known, and what lies on the lines between."""
+        """One solution for each alpha: solved ones, and those interpolated between them."""
         known = [i for i, B in enumerate(self.coefficients) if B is not None]
         size = max(1, _MOST_COEFFICIENTS // self.coefficients[known[0]].size)
         solutions = []
@@ -424,7 +438,7 @@ class Follower:
 
     @np.errstate(all="ignore")
     def _drawn(self, known: IndexArray, end: int) -> list[Solution]:
-        """Solutions from the first of some that are known to an end that is no farther than the last one."""
+        """Solutions from the first known index up to ``end``, interpolated between the known ones."""
         t = self.positions[known[0] : end]
         first = np.searchsorted(known, np.arange(known[0], end), side="right") - 1
         last = np.minimum(first + 1, len(known) - 1)

@@ -67,7 +67,7 @@ def path_facts(model: Model, settings: SolverSettings, alphas: Any, data: Any) -
 
 
 def data_fact(model: Model, data: Any) -> str | list[float]:
-    """What tells data from others: all their bytes where they are in memory, else what a first pass has found.
+    """Fingerprint of the data: of all bytes in memory, otherwise of what a first pass over them found.
 
     ``data`` are X, or a design of it, and arrays that belong to it; None where there is none.
     """

@@ -455,7 +455,7 @@ class PathResult:
             what = f"X has {design.n_features} columns, but the path has {self.n_features} features{levels}"
             raise ValueError(f"{what}. Give the columns of its data.")
         if names is not None and self.feature_names is not None and list(names) != self.feature_names.tolist():
-            raise ValueError("the columns of X have not the names, or not the order, of the features of the path.")
+            raise ValueError("the columns of X differ from the features of the path in their names or their order.")
         Z = design.exported(design.matmul(coef.T.astype(np.float64), intercept.astype(np.float64)), len(coef))
         shift = check_offset(offset, self._loss_of_predictors, (design.n_samples, len(coef)))
         return np.asarray(Z if shift is None else Z + shift)

@@ -185,7 +185,7 @@ class CoefficientPathDisplay(style.Display):
 
     @property
     def values(self) -> FloatArray:
-        """What is drawn, of shape (n_alphas, n_shown): coefficients where there is one for each feature, else norms."""
+        """Values to draw, (n_alphas, n_shown): signed coefficients for one target, otherwise norms."""
         return self.norms if self.coefficients is None else self.coefficients
 
     @property
@@ -318,7 +318,7 @@ class CoefficientPathDisplay(style.Display):
 
 
 def _ending_together(lines: IndexArray, ends: FloatArray, between: float) -> list[IndexArray]:
-    """Lines in groups that end closer to their first than names can stand."""
+    """Groups of lines whose ends are too close for separate labels."""
     found = []
     while len(lines):
         is_near = np.abs(ends[lines] - ends[lines[0]]) < between

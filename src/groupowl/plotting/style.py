@@ -47,7 +47,7 @@ _APART = 6.0  # pixels between numbers or names side by side
 
 
 def line_colors(count: int) -> list[str]:
-    """So many colors for lines with names, no two of them equal, and none that of a choice.
+    """Distinct colors for named lines; none is the color that marks a choice.
 
     Those that are told apart with every kind of color vision come first; more are told apart by hue and lightness.
     """
@@ -179,7 +179,7 @@ def fitted_attribute(estimator: Any, attribute: str, remedy: str) -> Any:
 
 
 def shortened_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
-    """Names of at most so many characters: long ones lose their middle, or the beginning that all of them share."""
+    """Shorten names to ``longest`` characters: cut a common beginning, or the middle."""
     clean = [" ".join(name.split()) for name in names]  # a line break would reach into the neighbor's place
     long = [name for name in clean if len(name) > longest]
     shared = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False)))

@@ -53,7 +53,7 @@ def build_problem(
     offset: Any = None,
     offset_size: float = 0.0,
 ) -> Problem:
-    """Check data as users give them and make the problem; :data:`LATER` weights follow by :meth:`Problem.with_lam`.
+    """Check the data and build the problem; :data:`LATER` weights follow by :meth:`Problem.with_lam`.
 
     Sample weights are scaled to ``total_weight`` if that is given. ``lam`` has a weight for each unit, but for columns
     whose factor of the penalty is zero: they are zero in the problem, where the smallest weight is repeated for them.

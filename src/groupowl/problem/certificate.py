@@ -9,7 +9,7 @@ from .._typing import FloatArray, Handle, IndexArray
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """What coefficients leave unexplained: all of a certificate that does not depend on the weights.
+    """Residual of coefficients with all parts of a certificate that do not depend on the weights.
 
     Attributes
     ----------

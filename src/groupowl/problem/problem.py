@@ -120,7 +120,7 @@ class Problem:
         return tol * self.loss_scale
 
     def explained(self, loss: float) -> float:
-        """Share of what the null model leaves that a model with this loss explains; 1 where it leaves nothing."""
+        """Share of the deviance of the null model that a model with this loss explains; 1 if there is none."""
         scale = self.loss_scale
         return min((self.null_loss - loss) / scale, 1.0) if scale > 0.0 else 1.0  # rounding is not explained
 
@@ -235,7 +235,7 @@ class Problem:
         return np.concatenate([self.design.own_coefficients(B), rows])
 
     def start_from(self, B: FloatArray, intercept: FloatArray | None) -> FloatArray:
-        """The same as a start of solves, whatever users give: as short as possible, and with the signs asked for."""
+        """Coefficients as a starting point: with the signs asked for, and of minimal norm among equivalent ones."""
         coefficients = self.loss.canonical(self.from_input(B, intercept))
         if self.penalty.signs is not None:
             coefficients[: self.n_rows] = self.penalty.projected(coefficients[: self.n_rows])
@@ -285,7 +285,7 @@ class Problem:
         return block.plus_basis(product(B[: self.n_rows], offset), rows)
 
     def reach(self, B: FloatArray) -> float:
-        """Bound on the weighted norm of ``X B + b0``, whatever cancels: rounding errors are in proportion to it."""
+        """Bound on the size of ``X B + b0`` before cancellation, to which rounding errors are proportional."""
         reach = float(self.rounding_norms @ row_norms(B[: self.n_rows]))
         return reach + self.unpenalized.reach(B[self.n_rows :]) if len(B) > self.n_rows else reach
 
@@ -437,7 +437,7 @@ class Problem:
         )
 
     def _imbalance(self, column_sums: FloatArray, square: float) -> float:
-        """What rounding left when a loss balanced a dual point; infinity where it failed, so that nothing is proved."""
+        """Rounding error left by balancing a dual point; infinite if balancing failed, so that nothing is proved."""
         if not self.fit_intercept:
             return 0.0
         left = self.unpenalized.constant_value * float(np.linalg.norm(column_sums))
@@ -758,7 +758,7 @@ class Problem:
         return np.block([[M, right], [right.T, block.scale**2 * corner[np.ix_(others, others)]]])
 
     def curvature_at(self, B: FloatArray | None = None, Z: Handle | None = None) -> float:
-        """The curvature of the loss, or what bounds it near coefficients, or a predictor, where there is no global one.
+        """Curvature of the loss, or a local bound near the coefficients if there is no global one.
 
         By default those of the model without features.
         """

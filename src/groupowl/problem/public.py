@@ -43,7 +43,7 @@ class Published(NamedTuple):
 def published(
     problem: Problem, coefficients: FloatArray, certificate: Certificate, dtype: Any = np.float64
 ) -> Published:
-    """Coefficients as users get them, in their precision, and what rounding them does to the objective.
+    """Coefficients in the public scale and precision, with the effect of their rounding on the objective.
 
     The intercept and the coefficients of unpenalized columns follow from the penalized ones after those were rounded.
     """
@@ -132,7 +132,7 @@ def _all_intercepts(
 def intercept_excess(
     problem: Problem, coefficients: FloatArray, B: FloatArray, intercept: FloatArray | None
 ) -> tuple[float, float]:
-    """What a given intercept adds to the objective where the problem takes the optimal one, and its rounding.
+    """Excess of the objective at a given intercept over that at the optimal one, and its rounding error.
 
     ``B`` are the coefficients as they were given: groups of collinear columns may have others that predict the same.
     """

@@ -71,7 +71,7 @@ def damped_newton(
 
 @dataclass(frozen=True, eq=False)
 class Unpenalized:
-    """The block of one problem, with the model that has nothing else.
+    """Unpenalized block of a problem (intercept and columns), and the null model fitted with it.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class Unpenalized:
         return self.space.map(partial(_plus_move, self.scale * rows[: self.rank]), Z, self.basis.Q)
 
     def reach(self, rows: FloatArray) -> float:
-        """Bound on the weighted norm of what the rows of the block predict, whatever cancels."""
+        """Bound on the weighted norm of the block's predictor before cancellation."""
         return self.scale * float(row_norms(rows).sum())
 
     def appended(self, columns: Columns) -> Columns:

@@ -76,7 +76,7 @@ def wants_patterns(problem: Problem, settings: SolverSettings, n_solves: int) ->
 
 
 class Looks(Sequence[Any]):
-    """What each of several coefficients leaves unexplained and proves, by the compiled twin of the certificate.
+    """Residuals and certificates of several coefficient matrices, computed by the compiled certificate.
 
     ``looks[k]`` are the residual and the certificate, made on access; the certificate is None where there is none.
 
@@ -236,7 +236,7 @@ class Continuation:
         self.expect(n_solves)
 
     def expect(self, n_solves: int) -> None:
-        """Make the sufficient statistics, if they pay for so many solves to come and are not there."""
+        """Compute the sufficient statistics, if they pay off over the coming solves and are not known yet."""
         if self.small is self.problem and wants_statistics(self.problem, self.settings.solver, n_solves):
             self.small = self.problem.compressed(exact=self.exact) or self.problem
         elif self.small is self.problem and not self.exact and wants_patterns(self.problem, self.settings, n_solves):
@@ -273,7 +273,7 @@ class Continuation:
     def proposals(
         self, weights: FloatArray, alphas: Sequence[float], known: Callable[[int], Known | None] | None = None
     ) -> Iterator[Proposal | None]:
-        """What is known, or what the compiled kernel proposes, for each of falling alphas; None where it is not asked.
+        """Known or proposed (compiled kernel) coefficients for decreasing alphas; None where the kernel is not used.
 
         Many are made at once, from where the continuation is then.
         """
@@ -291,7 +291,7 @@ class Continuation:
     def _known_proposals(
         self, weights: FloatArray, alphas: Sequence[float], known: Iterator[Known | None]
     ) -> list[Proposal]:
-        """What is known of the first of some alphas, up to one of which nothing is."""
+        """Known coefficients for the leading alphas, up to the first that is unknown."""
         most = 1 if self.kernel_data() is None else len(alphas)  # without it, all that one takes is taken for each
         found = [item for item in takewhile(lambda item: item is not None, islice(known, most)) if item is not None]
         if not found:
@@ -391,7 +391,7 @@ class Continuation:
 
     @np.errstate(all="ignore")  # what is not finite proves nothing
     def looks(self, lams: FloatArray, stack: FloatArray) -> Sequence[tuple[Residual, Certificate | None]]:
-        """What several coefficients leave unexplained, and their certificates where their compiled twin made them."""
+        """Residuals of several coefficient matrices, with certificates if the compiled kernel computes them."""
         problem, data = self.small, self.kernel_data()
         looks = None if data is None else twin_looks(problem, data, lams, stack)
         if looks is None:
@@ -632,7 +632,7 @@ def scale_of(problem: Problem) -> Callable[[float], float]:
 
 
 class Extrapolation:
-    """The line through the last two solutions: nearer to the next one than either, while the same rows are non-zero.
+    """Linear extrapolation of the last two solutions, a better start than either while the support stays the same.
 
     ``scale`` turns an alpha into the coordinate along the line.
     """

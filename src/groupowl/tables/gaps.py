@@ -23,7 +23,7 @@ DROP, MEAN, MEDIAN = "drop", "mean", "median"
 
 
 def gap_counts(X: Any) -> IndexArray:
-    """How many samples have not each feature."""
+    """Number of missing values of each feature."""
     if hasattr(X, "isna"):
         return np.asarray(X.isna().sum(axis=0))
     return np.sum([_per_column(part) for _, part in _bands(X)], axis=0, dtype=np.intp)

@@ -104,7 +104,7 @@ def load_table(path: str | Path | Sequence[str | Path], reading: Reading, *, max
 
 
 def _without_gaps(table: Table, *, drops: bool) -> Table:
-    """The same with features that some sample has, and without samples that lack some where those are dropped."""
+    """Refuse features without any value and, with ``drops``, leave out samples with missing features."""
     counts = gap_counts(table.X)
     names = [table.feature_names[j] for j in np.flatnonzero(counts == table.n_samples).tolist()]
     if names:
@@ -232,7 +232,7 @@ class _Columns:
         return sorted({sheet.names.index(name) for name in names})
 
     def _check_automatic(self, texts: Sequence[int]) -> None:
-        """Refuse to take for categories what nobody has named: numbers with a slip in them, and names of samples."""
+        """Refuse automatic categories that are probably mistakes: numbers with typing errors, and names of samples."""
         sheet = self.sheet
         if slips := [j for j in texts if sheet.number_share(j) >= _MOSTLY_NUMBERS]:
             sheet.numbers(slips, _SLIPS)
@@ -299,7 +299,7 @@ class _Columns:
         return targets
 
     def _check_parts(self) -> None:
-        """Refuse a column that is two things at once; copies of targets would explain themselves."""
+        """Refuse a column with two roles; a feature that copies a target would explain it."""
         sheet = self.sheet
         parts = {
             "--targets": {(self.other, j) for j in self.targets} | {(sheet, j) for j in self.copies},
@@ -350,7 +350,7 @@ def _match(columns: _Columns) -> Match:
 
 
 def _check_copies(columns: _Columns, match: Match) -> None:
-    """Refuse a column of the data that has the name of a target and other values: nobody knows what it is."""
+    """Refuse a column of the data that has the name of a target, but other values."""
     sheet, other = columns.sheet, columns.other
     for j in columns.copies:
         name = sheet.names[j]
@@ -499,7 +499,7 @@ def load_features(
 def _with_known(
     features: Features, sheet: Sheet, roles: Roles, targets: Sequence[str], task: str, has_times: bool
 ) -> Features:
-    """The same with the samples whose targets are in the file; nothing that is wrong with these stops predictions."""
+    """Add the targets that are in the file, for scores; errors in them never stop predictions."""
     there = [name for name in targets if name in sheet.names]
     if len(there) < len(targets):
         lacks = f"the file lacks {listed([name for name in targets if name not in there])}"

@@ -153,7 +153,7 @@ def read_sheets(paths: Sequence[Path], **options: Any) -> Sheet:
 
 
 def check_dialect(dialect: Dialect, paths: Iterable[Path], format: str | None) -> None:
-    """Refuse what was said about cells and means nothing in any of the files; the format is that of the first."""
+    """Refuse options about cells that apply to none of the files; the format is that of the first."""
     forms = [FORMATS[format_name(path, None if k else format)] for k, path in enumerate(paths)]
     known = {name for form in forms for name in form.options}
     for name, value in vars(dialect).items():
@@ -217,7 +217,7 @@ _PARTS = ("X", *_CSR_PIECES, "feature_names", "target_names", "ids", "format")
 
 
 def read_matrix(path: Path) -> tuple[dict[str, Any], Any]:
-    """All arrays of an archive, and the X among them, or the sparse one that pieces make; pickles are refused."""
+    """Read all arrays of an archive and find its X, dense or sparse in parts; pickles are refused."""
     arrays = read_archive(path)
     if not arrays.keys() >= set(_CSR_PIECES):
         if "X" not in arrays:

@@ -51,7 +51,7 @@ _SPELLINGS = {
 
 
 class Part(NamedTuple):
-    """What columns of numbers are for: its name, what to do about text and about gaps in them, or that gaps may be."""
+    """A role of numeric columns: its name, remedies for text and gaps in them, and whether gaps are allowed."""
 
     name: str
     encode: str
@@ -319,7 +319,7 @@ class Sheet:
     def numbers(
         self, columns: Positions, part: Part = NEW_FEATURES, rows: IndexArray | None = None, *, is_small: bool = False
     ) -> Any:
-        """Columns as numbers; what is wrong is said with row and column. Gaps are NaN where they may be, else wrong.
+        """Convert columns to numbers; errors name row and column. Gaps become NaN where they are allowed.
 
         Parameters
         ----------
@@ -357,7 +357,7 @@ class Sheet:
         return np.array([str(cell) for cell in self._full_labels(j, GROUPS, range(self.n_rows))])
 
     def frame(self, columns: Sequence[int], numbers: Any, categories: Mapping[int, list[Any]]) -> Any:
-        """A data frame of columns: of those that are categories the cells, of all others the numbers, in order."""
+        """A data frame of columns: categories as text, all others as numbers."""
         import pandas
 
         kept = [j for j in columns if j not in categories]
@@ -479,7 +479,7 @@ def stacked_sheets(sheets: Sequence[Sheet]) -> Sheet:
         if lacks or has:
             parts = [f"lacks {listed(lacks)}" if lacks else "", f"has also {listed(has)}" if has else ""]
             remedy = "Leave it out, or give all files the same columns."
-            what = f"{sheet.source} has not the columns of {first.source}: it {' and '.join(filter(None, parts))}"
+            what = f"{sheet.source} does not have the columns of {first.source}: it {' and '.join(filter(None, parts))}"
             raise TableError(f"{what}. {remedy}")
         for j, name in enumerate(first.names):
             columns[j].append(sheet.columns[sheet.names.index(name)])

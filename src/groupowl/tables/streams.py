@@ -55,7 +55,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Converted:
-    """What was written: the shape of the matrix, columns beside it, those of them that are text, missing cells."""
+    """Summary of a conversion: shape of the matrix, other columns and which of them are text, missing cells."""
 
     n_samples: int
     n_features: int
@@ -146,7 +146,7 @@ def _check_names(first: _Stream, other: _Stream) -> None:
     parts = [f"lacks {listed(lacks)}" if lacks else "", f"has also {listed(has)}" if has else ""]
     how = " and ".join(filter(None, parts)) or "has them in another order"
     remedy = "All files must have the same columns in the same order: leave it out, or write it again."
-    raise TableError(f"{other.path} has not the columns of {first.path}: it {how}. {remedy}")
+    raise TableError(f"{other.path} does not have the columns of {first.path}: it {how}. {remedy}")
 
 
 def _numbers(path: Path, names: Sequence[str], columns: Sequence[Any], features: Sequence[int]) -> Any:

@@ -357,14 +357,14 @@ class Table:
 
     @property
     def missing(self) -> dict[str, int]:
-        """How many samples have not each target, of those that some have not."""
+        """Number of missing values of each target that has any."""
         if self.is_classification or self.has_times:
             return {}
         counts = np.isnan(self.numbers).sum(axis=0).tolist()
         return {name: count for name, count in zip(self.target_names, counts, strict=True) if count}
 
     def with_targets(self) -> Table:
-        """The same without samples that have no target at all, and a note where there are such."""
+        """The table without samples that have no target at all, with a note if there are any."""
         if not self.missing:
             return self
         has_some = ~np.isnan(self.numbers).all(axis=1)
@@ -378,7 +378,7 @@ class Table:
         return replace(self.rows(np.flatnonzero(has_some)), notes=(*self.notes, note))
 
     def with_times(self) -> Table:
-        """The same with targets that are pairs of events and times as times, under the names of these."""
+        """The same table with pairs of event and time columns as survival targets, named after the times."""
         if self.is_classification or len(self.target_names) % 2:
             found = f"{len(self.target_names)} given" if not self.is_classification else "the one given has classes"
             raise ValueError(
@@ -397,7 +397,7 @@ class Table:
         return replace(self, y=y, target_names=self.target_names[1::2], ignored=ignored, has_times=True)
 
     def filled(self, how: str | None, rows: IndexArray | None = None) -> tuple[Table, list[Any] | None]:
-        """The same with means or medians of some rows for missing features, and a note; and these numbers."""
+        """The table with missing features filled by means or medians of some rows (with a note), and the fills."""
         if how is None or how == DROP:
             return self, None
         fills = fills_of(self.X if rows is None else self.rows(rows).X, how)

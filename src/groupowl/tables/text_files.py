@@ -109,7 +109,7 @@ class Head:
         return self.names[0] == ""
 
     def texts(self, given: Collection[str | None]) -> list[int]:
-        """Columns that are text whatever they look like: those named, by name or position, and names of rows."""
+        """Columns to be read as text in any case: those given, by name or position, and the names of rows."""
         positions = set(given) - set(self.names)  # a name is a name, even of digits
         found = [j for j, name in enumerate(self.names) if name in given or str(j + 1) in positions]
         return [*found, 0] if self.names_rows else found
@@ -206,7 +206,7 @@ def arrow_reader(
 
 
 def parsed_numbers(column: Any, dialect: Dialect) -> Any:
-    """A column of text as numbers, if all its cells are numbers in the dialect; any other as it is."""
+    """Convert a column of text to numbers if all cells are numbers in the dialect; otherwise leave it."""
     import pyarrow as pa
     from pyarrow import compute
 

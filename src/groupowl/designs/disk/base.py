@@ -45,7 +45,7 @@ class FileState:
         self.known = self._now()
 
     def _now(self) -> tuple[int, int, int]:
-        """Sums over the files: of a million of them no more is kept than of one."""
+        """Sums over the files, which need no more memory for a million files than for one."""
         n_files = size = times = 0
         inside = (os.path.join(folder, name) for folder, _, names in os.walk(self.path) for name in names)
         for file in [str(self.path)] if self.path.is_file() else inside:
@@ -128,11 +128,11 @@ class Storage:
         return source[rows] if columns is None else source[rows][:, columns]
 
     def rows_within(self, max_bytes: int) -> int:
-        """Rows of a band of at most so many bytes, at least one."""
+        """Number of rows, at least one, that fit into ``max_bytes``."""
         return int(max(1, max_bytes // max(self.shape[1] * self.entry_bytes, 1)))
 
     def cuts(self, max_bytes: int) -> IndexArray:
-        """Where rows are cut into bands of about so many bytes that are best read together, from 0 to their number."""
+        """Row numbers, from 0 to the last, at which to cut X into bands of about ``max_bytes``."""
         return _cuts(self.shape[0], self.rows_within(max_bytes))
 
     def block_shape(self, max_bytes: int, n_columns: int) -> tuple[int, int] | None:

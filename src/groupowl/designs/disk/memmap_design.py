@@ -176,7 +176,7 @@ class MemmapDesign(LocalDesign):
         return array
 
     def widest(self) -> int:
-        """What fits into half of the memory that is left; columns that are kept make room for it, from now on."""
+        """Number of columns that fit into half of the free memory; cached columns make room for them."""
         of_column = _SAMPLE_ARRAYS * 8 * self.n_samples
         width = max(min(self._available_bytes // 2 // of_column, super().widest()), 1)
         self._cache.clear()
@@ -411,7 +411,7 @@ class Cache:
         self.nbytes = 0.0
 
     def keep(self, columns: IndexArray, room: float) -> bool:
-        """Have these columns here, beside others if both fit into so many bytes; False where they alone do not fit.
+        """Cache these columns, beside others if ``room`` bytes hold both; False if they alone do not fit.
 
         Where some are missing, all are read: that is one pass, as for those that are missing.
         """
