@@ -86,9 +86,14 @@ def adopt_samples(
     total, sums = design.reduce_all((task_weights, w), (partial(_target_sums, loss), Y, w))
     means, nothing = sums / total, np.zeros(len(sums))
     samples = Samples(Y, w, len(sums), design.n_samples, float(np.max(total)), means, nothing)
+    taken_off = 0.0
     if offset_size > 0.0:
         samples = replace(samples, offset_norm=offset_size * float(np.sqrt(len(sums) * np.max(total))))
-    return _centered(design, samples, total) if center else samples
+        taken_off = EPS * float(np.sqrt(design.reduce(weighted_squares, Y, w).sum()))  # the rounding of the differences
+    if center:
+        samples = _centered(design, samples, total)
+        samples = replace(samples, center_error=samples.center_error + taken_off)
+    return samples
 
 
 def _target_sums(loss: Loss, Y: FloatArray, w: FloatArray) -> FloatArray:
