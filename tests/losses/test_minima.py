@@ -239,7 +239,7 @@ def test_the_null_model_of_huber_where_nothing_is_near_it(spread):
 
 def huber_of_constants(y, weight, delta):
     """The loss of a constant in rational arithmetic, and where it is smallest: at a root between two breakpoints."""
-    y, weight, delta = [Fraction(v) for v in y.tolist()], [Fraction(v) for v in weight.tolist()], Fraction(delta)
+    y, weight, delta = [Fraction(v) for v in y], [Fraction(v) for v in weight.tolist()], Fraction(delta)
 
     def loss(b):
         pairs = [(u, abs(v - b)) for u, v in zip(weight, y, strict=True)]
@@ -266,7 +266,7 @@ def test_the_null_model_of_huber_in_rational_arithmetic(seed):
     delta = float(10.0 ** rng.uniform(-3, 12 if seed % 5 == 0 else 1))
     options = {"fit_intercept": True, "sample_weight": weight}
     result = go.solve(np.linspace(1, 2, n)[:, None], y, [1e30], loss=HuberLoss(delta), **options)
-    loss, best = huber_of_constants(y, weight, delta)
+    loss, best = huber_of_constants(y.tolist(), weight, delta)
     assert not result.B.any()
     assert loss(Fraction(float(result.intercept[0]))) - loss(best) <= Fraction(result.gap)
 
@@ -297,13 +297,20 @@ def test_a_null_model_that_is_searched_for_has_no_negative_gap():
     assert 0.0 <= result.gap <= 1e-11
 
 
-def test_the_rounding_of_offsets_counts_in_the_gap():
-    """What is left of a target and a large offset has no more digits than they have."""
-    y, offset = 1.0 / 3.0, -3e8 / 7.0
-    result = go.solve([[1.0]], [y], [1.0], fit_intercept=True, offset=[offset])
-    left = Fraction(y) - Fraction(offset) - Fraction(float(result.intercept[0]))
-    assert left != 0
-    assert left**2 / 2 <= Fraction(result.gap)
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.filterwarnings("ignore:Stopped at the limit of the arithmetic")
+@pytest.mark.parametrize(("size", "offset_size"), [(1.0, 1e8), (1e12, 1.0), (1e4, 1e6)])
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_rounding_of_offsets_counts_in_the_gap(loss, size, offset_size, n):
+    """What is left of targets and offsets has the digits of its own size, however it is centered then."""
+    rng = np.random.default_rng(n)
+    y, offset = size / 3.0 + rng.standard_normal(n) / 7.0, offset_size * rng.standard_normal(n) / 7.0
+    lam, delta = [1e30], Fraction(1.345 if loss == "huber" else 1e30)
+    result = go.solve(np.ones((n, 1)), y, lam, loss=loss, fit_intercept=True, offset=offset)
+    left = [Fraction(v) - Fraction(o) for v, o in zip(y.tolist(), offset.tolist(), strict=True)]
+    value, best = huber_of_constants(left, np.ones(n), delta)
+    excess = value(Fraction(float(result.intercept[0]))) - value(best)
+    assert excess <= Fraction(result.gap) + Fraction(1e-24) * value(best)
 
 
 BAD = {
