@@ -353,10 +353,10 @@ class SafeScreener:
                 known = None  # where tasks have their own means, a predictor alone does not tell the intercept
             is_whole = not foreign and self._problem.unpenalized.rank == 0
             if known is not None and is_whole and np.asarray(Z).dtype == np.float64:
-                predictor, mean = self._problem.adopt_predictor(self._problem.design.samples(known))
+                predictor, mean, taken = self._problem.adopt_predictor(self._problem.design.samples(known))
                 rows, block = np.split(coefficients, [self._problem.n_rows])
                 coefficients = np.concatenate([rows, self._problem.unpenalized.with_intercept(block, mean)])
-                cancelled = float(np.linalg.norm(mean)) * np.sqrt(self._problem.samples.total_weight)
+                cancelled = float(np.linalg.norm(taken)) * np.sqrt(self._problem.samples.total_weight)
             alive = coefficients[self._problem.row_index(self._screened.alive)]
             certificate = self._screened.certify(alive, predictor, cancelled=cancelled)
             proved = self._screened.test()

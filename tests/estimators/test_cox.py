@@ -197,6 +197,19 @@ def test_bad_targets(change, message):
             estimator.fit(X, change(event, time))
 
 
+def test_a_training_set_without_an_event_says_what_to_do():
+    """All events among the samples that one fold leaves out, as where samples are sorted."""
+    X, _, time, _ = make_data()
+    event = np.arange(90) < 10
+    with pytest.raises(ValueError, match=r"training samples of split 0 of cv have no event\. Use .* shuffle=True"):
+        go.GroupOWLCoxCV().fit(X, surv(event, time))
+    two = np.column_stack([event, time, ~event, time])
+    with pytest.raises(ValueError, match=r"training samples of split 0 of cv have no event in column 0 of y\. Use"):
+        go.GroupOWLCoxCV().fit(X, two)
+    model = go.GroupOWLCoxCV(alphas=3, eps=0.3, cv=KFold(5, shuffle=True, random_state=0)).fit(X, surv(event, time))
+    assert np.isfinite(model.score_path_).all()
+
+
 def test_other_bad_arguments():
     X, event, time, strata = make_data()
     y = surv(event, time)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import groupowl as go
 from groupowl.losses import LOSSES, HuberLoss
 from support import ENTRIES, SOLVER_NAMES, conic_minimum, make_case, with_opaque_design
 
+EPS = np.finfo(float).eps
 NEW = ["logistic", "poisson", "huber"]
 every_loss = pytest.mark.parametrize("loss", NEW)
 
@@ -62,7 +64,7 @@ def test_lam_max_is_tight(loss, fit_intercept):
     case = make_case(1, loss=loss, fit_intercept=fit_intercept, weighted=True, fraction=1.0)
     null = go.solve(**case.arguments())
     assert len(null.support) == 0
-    assert null.gap <= 1e-25 * null.primal  # but for the rounding of a constant, squared
+    assert null.gap <= (1e-13 * null.primal if loss == "huber" and fit_intercept else 0.0)  # whose constant is searched
     below = replace(case, lam=0.999 * case.lam)
     assert len(go.solve(**below.arguments()).support) > 0
 
@@ -232,7 +234,83 @@ def test_the_null_model_of_huber_where_nothing_is_near_it(spread):
     slope = np.clip(y - result.intercept, -1.345, 1.345).sum()
     assert abs(slope) <= 1e-9
     assert result.converged
-    assert result.gap <= 1e-28 * max(1.0, result.intercept[0] ** 2)
+    assert result.gap <= 1e-13 * result.primal
+
+
+def huber_of_constants(y, weight, delta):
+    """The loss of a constant in rational arithmetic, and where it is smallest: at a root between two breakpoints."""
+    y, weight, delta = [Fraction(v) for v in y], [Fraction(v) for v in weight.tolist()], Fraction(delta)
+
+    def loss(b):
+        pairs = [(u, abs(v - b)) for u, v in zip(weight, y, strict=True)]
+        return sum(u * (r * r / 2 if r <= delta else delta * (r - delta / 2)) for u, r in pairs)
+
+    def slope(b):
+        return sum(u * max(-delta, min(delta, v - b)) for u, v in zip(weight, y, strict=True))
+
+    ends = sorted({v + side * delta for v in y for side in (-1, 1)})
+    low = max(end for end in ends if slope(end) >= 0)
+    high = min((end for end in ends if end > low), default=low)
+    fall = slope(low) - slope(high)
+    return loss, low + (high - low) * slope(low) / fall if fall else low
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_null_model_of_huber_in_rational_arithmetic(seed):
+    """The gap holds where sums of outliers hide how far the loss still falls: weights and targets of any size."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 5))
+    y = rng.standard_normal(n) * 10.0 ** rng.uniform(-3, 12, n if seed % 2 else 1)
+    tiny = [1.0, 1.0, 2.0**-54, 1e-17, 1e8]
+    weight = rng.choice(tiny, n) if seed % 3 else 10.0 ** rng.uniform(-8, 8, n)
+    delta = float(10.0 ** rng.uniform(-3, 12 if seed % 5 == 0 else 1))
+    options = {"fit_intercept": True, "sample_weight": weight}
+    result = go.solve(np.linspace(1, 2, n)[:, None], y, [1e30], loss=HuberLoss(delta), **options)
+    loss, best = huber_of_constants(y.tolist(), weight, delta)
+    assert not result.B.any()
+    assert loss(Fraction(float(result.intercept[0]))) - loss(best) <= Fraction(result.gap)
+
+
+@pytest.mark.parametrize("far", [1e6, 1e9, 1e12])
+def test_targets_far_from_zero_are_proved_like_others(far, tmp_path):
+    """Centered like those of the squared loss; a predictor from outside is so, too."""
+    case = make_case(9, n=40, d=60, loss="huber", fit_intercept=True, fraction=0.4)
+    there = replace(case, Y=np.round(case.Y * 2.0**10) / 2.0**10 + far)  # what is left of them at 1e12 is still exact
+    here = replace(there, Y=there.Y - far)
+    one, other = (go.solve(**each.arguments(), tol=1e-8) for each in (here, there))
+    assert other.converged
+    assert abs(one.primal - other.primal) <= one.gap + other.gap
+    np.testing.assert_allclose(other.intercept - far, one.intercept, atol=4 * EPS * far + 1e-3)
+    Z = there.X @ other.B + other.intercept
+    reports = [go.SafeScreener(**there.arguments()).update(other.B, other.intercept, Z=given) for given in (None, Z)]
+    for report in reports:
+        assert report.gap <= 1e-6 * other.primal + 64 * EPS * far * one.primal
+        assert set(other.support) <= set(report.active)
+
+
+def test_a_null_model_that_is_searched_for_has_no_negative_gap():
+    """Of probabilities alone, whose loss is their entropy, and the difference of the two is rounding."""
+    Y, weight = np.array([[0.99999933, 0.9992252]]), np.array([[0.12526784, 0.50131165]])
+    X, options = np.array([[-29.7, -38.4]]), {"fit_intercept": True, "sample_weight": weight}
+    result = go.solve(X, Y, [2.0, 1.0], loss="logistic", **options)
+    assert result.converged
+    assert 0.0 <= result.gap <= 1e-11
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.filterwarnings("ignore:Stopped at the limit of the arithmetic")
+@pytest.mark.parametrize(("size", "offset_size"), [(1.0, 1e8), (1e12, 1.0), (1e4, 1e6)])
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_rounding_of_offsets_counts_in_the_gap(loss, size, offset_size, n):
+    """What is left of targets and offsets has the digits of its own size, however it is centered then."""
+    rng = np.random.default_rng(n)
+    y, offset = size / 3.0 + rng.standard_normal(n) / 7.0, offset_size * rng.standard_normal(n) / 7.0
+    lam, delta = [1e30], Fraction(1.345 if loss == "huber" else 1e30)
+    result = go.solve(np.ones((n, 1)), y, lam, loss=loss, fit_intercept=True, offset=offset)
+    left = [Fraction(v) - Fraction(o) for v, o in zip(y.tolist(), offset.tolist(), strict=True)]
+    value, best = huber_of_constants(left, np.ones(n), delta)
+    excess = value(Fraction(float(result.intercept[0]))) - value(best)
+    assert excess <= Fraction(result.gap) + Fraction(1e-24) * value(best)
 
 
 BAD = {

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 import groupowl as go
+from groupowl.losses import CoxLoss
 from groupowl.model import build_model
 from groupowl.model_selection.freedom import Manifold, degrees_of_freedom
 from groupowl.problem import build_problem
 
 STEP = 1e-4
+#: What predictors say of the targets, for losses whose targets may be any numbers of their range.
+MEANS = {
+    "squared": np.asarray,
+    "multinomial": lambda Z: softmax(Z, axis=1),
+    "logistic": expit,
+    "poisson": np.exp,
+}
 
 
 def make_data(loss, q, seed):
@@ -20,14 +28,14 @@ def make_data(loss, q, seed):
     X = rng.standard_normal((14, 7))
     X[:, 1] = X[:, 0] + 0.1 * rng.standard_normal(14)
     Z = X[:, :3] @ rng.standard_normal((3, q)) + rng.standard_normal((14, q))
-    return X, Z if loss == "squared" else softmax(0.5 * Z, axis=1)
+    return X, Z if loss == "squared" else MEANS[loss](0.5 * Z)
 
 
 def fit(X, Y, lam, **options):
     """Solution and means of the targets."""
     result = go.solve(X, Y, lam, tol=1e-12, max_iter=100_000, **options)
     Z = X @ result.B + result.intercept
-    return result, Z if options["loss"] == "squared" else softmax(Z, axis=1)
+    return result, MEANS[options["loss"]](Z)
 
 
 def divergence(X, Y, lam, **options):
@@ -55,7 +63,7 @@ def problem_at(X, Y, lam, **options):
 
 
 @pytest.mark.filterwarnings("ignore:Stopped at the limit of the arithmetic")
-@pytest.mark.parametrize(("loss", "q"), [("squared", 1), ("squared", 2), ("squared", 3), ("multinomial", 3)])
+@pytest.mark.parametrize(("loss", "q"), [("squared", 1), ("squared", 2), *((loss, 3) for loss in MEANS)])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_agrees_with_finite_differences(loss, q, seed, fit_intercept):
@@ -65,6 +73,37 @@ def test_agrees_with_finite_differences(loss, q, seed, fit_intercept):
     problem, B, result = problem_at(X, Y, lam, **options)
     assert degrees_of_freedom(problem, B) == pytest.approx(divergence(X, Y, lam, **options), abs=1e-3)
     assert result.clusters.max() > 1
+
+
+@pytest.mark.parametrize(("ties", "q"), [("efron", 1), ("breslow", 2)])
+def test_agrees_with_finite_differences_for_times(ties, q):
+    """Times cannot move a little: a linear term in the predictor moves in place of the events."""
+    rng = np.random.default_rng(q)
+    X = make_data("squared", q, q)[0]
+    Y = go.survival_targets(rng.random((14, q)) < 0.8, np.ceil(4.0 * rng.exponential(np.exp(X[:, :q]))))
+    loss, w = CoxLoss(ties), np.ones((14, 1))
+    lam = 0.1 * go.lam_max(X, Y, "oscar", loss=loss) * go.weights.oscar(7)
+    problem = build_problem(X, Y, lam, loss=loss)
+    start = go.solve(X, Y, lam, loss=loss, tol=1e-12).B
+    columns = X - X.mean(axis=0)
+    step = 0.8 / np.linalg.eigvalsh(loss.curvature_along(columns @ start, Y, w, columns))[-1]
+
+    def expected(push):
+        """Expected events of the solution for the loss less ``<push, Z>``, by proximal steps."""
+        B = start
+        for _ in range(5000):
+            before, B = B, go.owl_prox(B + step * X.T @ (loss.dual_point(X @ B, Y, w) + push), step * lam)
+            if np.abs(B - before).max() <= 1e-11:
+                break
+        return loss.observed(Y) - loss.dual_point(X @ B, Y, w)
+
+    total = 0.0
+    for i, k in np.ndindex(Y.shape):
+        push = np.zeros(Y.shape)
+        push[i, k] = 1e-3
+        total += (expected(push)[i, k] - expected(-push)[i, k]) / 2e-3
+    assert degrees_of_freedom(problem, start) == pytest.approx(total, abs=1e-3)
+    assert 1.0 < total < q * np.count_nonzero(start.any(axis=1))
 
 
 @pytest.mark.parametrize("q", [1, 3])

@@ -131,15 +131,19 @@ def check_folds(splits: Iterable[Any], sample_weight: FloatArray) -> list[Fold]:
     return folds
 
 
-def check_training_tasks(number: int, data: Any, weight: FloatArray, fold: Fold) -> None:
-    """Refuse a fold whose training samples have no observed target of some task."""
-    w = entry_weights(data.Y[fold.train], weight[fold.train], data.n_targets)[1]
-    empty = np.flatnonzero(~np.broadcast_to(w > 0.0, (len(w), data.n_targets)).any(axis=0)).tolist()
+def check_training_tasks(number: int, data: Any, loss: Loss, weight: FloatArray, fold: Fold) -> None:
+    """Refuse a fold whose training samples have no observed target, or no event, of some task."""
+    Y = data.Y[fold.train]
+    w = entry_weights(Y, weight[fold.train], data.n_targets)[1]
+    has_times = loss.target == "times"
+    counts = (loss.observed(Y) > 0.0) & (w > 0.0) if has_times else np.broadcast_to(w > 0.0, (len(w), data.n_targets))
+    empty = np.flatnonzero(~counts.any(axis=0)).tolist()
     if empty:
         names = data.labels.get("target_names_")
-        which = list_columns(empty, None if names is None else list(names))
+        which = f" in {list_columns(empty, None if names is None else list(names))} of y"
+        what = f"event{which if data.n_targets > 1 else ''}" if has_times else f"observed target{which}"
         raise ValueError(
-            f"the training samples of split {number} of cv have no observed target in {which} of y. Use more folds, "
+            f"the training samples of split {number} of cv have no {what}. Use more folds, "
             "shuffled ones as cv=KFold(5, shuffle=True), or a splitter that keeps some of them in every training set."
         )
 

@@ -685,11 +685,11 @@ class Search:
         statistics = chosen_statistics(self, folds)
         tasks = []
         if statistics is None:
-            design = as_design(data.X)
+            design, loss = as_design(data.X), resolve_loss(self.fitting.loss)
             weight = self.of_entries if data.sample_weight is None else data.sample_weight  # with that of classes
             for i, fold in enumerate(folds):
-                check_training_tasks(i, data, weight, fold)
-                score = LossScore(self.fitting.loss, design, data.Y, self.of_entries, fold)
+                check_training_tasks(i, data, loss, weight, fold)
+                score = LossScore(loss, design, data.Y, self.of_entries, fold)
                 training = TrainingSet(design, data.Y, weight, fold.train)
                 tasks.append(FoldTask(training, score, self.weight[fold.test].sum()))
         else:

@@ -268,12 +268,13 @@ class Problem:
         rows = np.flatnonzero(B.any(axis=1))
         return sum_with_products(terms, sign * centers[rows], B[rows], dtype)
 
-    def adopt_predictor(self, Z: Handle) -> tuple[Handle, FloatArray]:
-        """A predictor ``X B + b0`` from outside as this problem has it, and its weighted mean."""
+    def adopt_predictor(self, Z: Handle) -> tuple[Handle, FloatArray, FloatArray]:
+        """A predictor ``X B + b0`` from outside as this problem has it, its weighted mean, and what was taken off."""
         mean = self.design.reduce(weighted_sums, Z, self.samples.w) / self.samples.total_weight
-        if self.fit_intercept and not self.unpenalized.n_rows:
-            Z = self.design.map(partial(np.add, -mean), Z)
-        return Z, mean
+        if not self.fit_intercept:
+            return Z, mean, np.zeros_like(mean)
+        taken = self.samples.center if self.unpenalized.n_rows else mean
+        return self.design.map(partial(np.add, -taken), Z), mean - taken, taken
 
     # Objective --------------------------------------------------------------------------------------
 
@@ -449,16 +450,12 @@ class Problem:
         scale = self.feasible_scale(residual.totals, gauge)
         may_be_null = gauge <= 1.0 and self.unpenalized.null_is_known and not B[: self.n_rows].any()
         if may_be_null and np.array_equal(B, self.null_coefficients()):
-            # The gradient at the null model lies in the dual ball: optimal, and no difference to round, but for a
-            # constant that is. With unpenalized columns, or offsets, the null model comes from a minimization, which
-            # may have failed, and only a dual value can tell.
-            left = self.unpenalized.null_rounding
+            # The gradient at the null model lies in the dual ball: optimal, and no difference to round. That holds for
+            # one in closed form; one that was searched for may have been missed, and only a dual value can tell.
             theta = self.design.map(partial(np.multiply, scale), residual.theta)
             correlations, theta_norm = abs(scale) * residual.correlations, abs(scale) * residual.norm
             products = self._kept_products(scale, residual)
-            return Certificate(
-                theta, correlations, theta_norm, primal, primal - left, 2 * left, left, 0.0, residual, products
-            )
+            return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, 0.0, residual, products)
         if self.penalty.ridge == 0.0:
             return self._certificate_on_ray(scale, residual, primal)
         # With a ridge every point of the domain is feasible: the residual as it is, best near the optimum; or scaled as

@@ -34,7 +34,7 @@ class Samples:
     center : ndarray of shape (n_tasks,)
         What was taken off the targets: the means, or zeros.
     center_error : float
-        Weighted norm of what the rounding of the means, or of constant targets, leaves out.
+        Weighted norm of what the rounding of the means, of constant targets, or of offsets taken off, leaves out.
     hides_variation : bool
         Whether targets that vary by no more than rounding count as constant.
     norm : float
@@ -42,7 +42,7 @@ class Samples:
     floor : float
         Greatest lower bound of the loss over all predictors.
     offset_norm : float
-        Weighted norm of the offset that was taken off the targets; its rounding is still there.
+        Weighted norm of the offset that was taken off the targets, and of what it left; the rounding is still there.
     """
 
     Y: Handle
@@ -86,8 +86,10 @@ def adopt_samples(
     total, sums = design.reduce_all((task_weights, w), (partial(_target_sums, loss), Y, w))
     means, nothing = sums / total, np.zeros(len(sums))
     samples = Samples(Y, w, len(sums), design.n_samples, float(np.max(total)), means, nothing)
-    if offset_size > 0.0:
-        samples = replace(samples, offset_norm=offset_size * float(np.sqrt(len(sums) * np.max(total))))
+    if offset_size > 0.0:  # differences have the rounding of their own size, which centering would hide
+        size = float(np.sqrt(design.reduce(weighted_squares, Y, w).sum()))
+        offset_norm = float(np.hypot(size, offset_size * np.sqrt(len(sums) * np.max(total))))
+        samples = replace(samples, offset_norm=offset_norm, center_error=EPS * size)
     return _centered(design, samples, total) if center else samples
 
 
@@ -120,6 +122,7 @@ def _centered(design: Design, samples: Samples, total: Any) -> Samples:
     varies = exceeds_rounding(np.sqrt(squares / total), center)
     error, hides_variation = center_errors(squares, center, varies, total)
     Y = design.map(partial(np.multiply, varies.astype(np.float64)), Y)
+    error += samples.center_error
     return replace(samples, Y=Y, center=center, center_error=error, hides_variation=hides_variation)
 
 

@@ -96,9 +96,8 @@ class Unpenalized:
     has_minimum : bool
         False where the coefficients of the block have no finite optimum.
     null_is_known : bool
-        False where the model without features comes from a minimization, which may have failed.
-    null_rounding : float
-        How far rounding of a constant that is not known in closed form may leave its loss above the minimum.
+        Whether the model without features has a closed form. False where it was searched for: sums that cancel hide how
+        far the loss still falls, and only a dual value can tell.
     """
 
     space: Design
@@ -113,7 +112,6 @@ class Unpenalized:
     in_samples: bool = True
     has_minimum: bool = True
     null_is_known: bool = True
-    null_rounding: float = 0.0
 
     #: Columns of the basis.
     rank: int = field(init=False)
@@ -297,7 +295,7 @@ class Unpenalized:
 def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool, basis: Basis | None) -> Unpenalized:
     """The block with the model that has nothing else; a quadratic loss has it projected out of the targets."""
     rank = 0 if basis is None else basis.rank
-    intercept, is_known, is_closed = np.zeros(samples.n_tasks), rank == 0, True
+    intercept, is_known, is_best = np.zeros(samples.n_tasks), rank == 0, rank == 0
     if constant and not loss.is_quadratic:
         means = samples.means - samples.center
         if samples.center.any():
@@ -305,24 +303,22 @@ def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool
         loss.check_means(means)
         intercept = loss.null_intercept(means)
         if np.isnan(intercept).any():
-            start, is_closed = loss.first_constant(means), False
-            is_known = is_known and start is None
+            start, is_known = loss.first_constant(means), False
+            is_best = is_best and start is None
             if start is None:
                 start = best_constant(loss, means, lambda total: design.reduce(total, *samples.handles))
+                if loss.is_of_residuals:  # targets far from zero would cost certificates their digits
+                    samples, start = _without_constant(design, samples, start), np.zeros(samples.n_tasks)
             intercept = start
     samples, null_loss = _with_totals(design, loss, samples, intercept)
-    rounding = 0.0
-    if not is_closed:  # a step of rounding's size from the minimum, and never more than down to the floor
-        step = 4 * EPS * float(np.linalg.norm(intercept))
-        rounding = min(loss.curvature * samples.total_weight * step * step, null_loss - samples.floor)
     block = Unpenalized(
         design, loss, samples, constant, basis, np.zeros((rank, samples.n_tasks)),
         np.zeros((rank + constant, samples.n_tasks)), null_loss,
-        null_is_known=is_known, null_rounding=rounding,
+        null_is_known=is_known,
     )  # fmt: skip
     if constant:
         block.null[-1] = intercept / block.constant_value
-    if is_known:  # nothing but a constant
+    if is_best:  # nothing but a constant
         return block
     if basis is not None and loss.is_quadratic:
         return _projected(block, basis)
@@ -351,6 +347,11 @@ def best_constant(loss: Loss, start: FloatArray, add_up: Callable[[Any], FloatAr
         if is_last:
             break
     return b
+
+
+def _without_constant(design: Design, samples: Samples, constant: FloatArray) -> Samples:
+    """The samples with a constant taken off the targets."""
+    return replace(samples, Y=design.map(partial(np.add, -constant), samples.Y), center=samples.center + constant)
 
 
 def _with_totals(
