@@ -169,7 +169,9 @@ def test_paths(loss, shape, size, fit_intercept):
     X, Y = make_data(7, n=n, d=d, q=q, loss=loss)
     weights = weights_for(shape, d)
     problem = build_problem(X, Y, weights, loss=loss, fit_intercept=fit_intercept)
-    lowest = 0.2 if loss == "poisson" else 0.05  # below, more rows than samples are non-zero: some points are given back
+    lowest = (
+        0.2 if loss == "poisson" else 0.05
+    )  # below, more rows than samples are non-zero: some points are given back
     alphas = problem.lam_max(weights) * np.geomspace(1.0, lowest, 40)
     data = kernel.KernelData(X, Y, loss, mean=X.mean(axis=0) if fit_intercept else None, fit_intercept=fit_intercept)
     proposal = propose(problem, data, weights, alphas=alphas)

@@ -29,7 +29,15 @@ from ..categories import Categories, check_unseen, find_categories, fitted_categ
 from ..designs import Design, far_design, row_chunks, rows_like
 from ..inputs import exclusive_classes, feature_names, penalty_options, resolve_columns
 from ..losses import check_offset, resolve_loss, with_offset
-from ..model import Model, adaptive_factor, check_alpha, relaxed_coefficients, warn_if_correlated, warn_unless_bounded
+from ..model import (
+    Model,
+    adaptive_factor,
+    check_alpha,
+    penalty_weights,
+    relaxed_coefficients,
+    warn_if_correlated,
+    warn_unless_bounded,
+)
 from ..model_selection import Fitting
 from ..norm import PenaltyOptions
 from ..path import PathResult, path_through_fit
@@ -605,10 +613,15 @@ class SingleFit(GroupOWLBase):
         if not fitting.options.is_plain or fitting.offset_size > 0.0 or promises:
             return None
         weights = resolve_weights(
-            self.weights, n_features=data.n_features, n_tasks=data.n_targets, n_samples=data.n_samples
+            self.weights,
+            n_features=data.n_features,
+            n_tasks=data.n_targets + fitting.two_classes,
+            n_samples=data.n_samples,
+            n_directions=resolve_loss(fitting.loss).parameters_per_feature(data.n_targets),
         )
+        lam = alpha * penalty_weights(weights, two_classes=fitting.two_classes)
         how = {"loss": fitting.loss, "fit_intercept": fitting.fit_intercept, "weight": 1.0 / data.n_samples}
-        result = lean_solve(data.X, data.Y, alpha * weights, fitting.settings, **how)
+        result = lean_solve(data.X, data.Y, lam, fitting.settings, **how)
         return None if result is None else (weights, result, float(alpha))
 
     def _path_through_fit(self, alphas_of: Callable[[float], FloatArray], callback: Callback) -> PathResult:
