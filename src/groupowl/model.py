@@ -57,6 +57,11 @@ _CHANCE = 0.01
 _CORRELATION_WORK = 5e8
 
 
+def penalty_weights(weights: FloatArray, *, two_classes: bool) -> FloatArray:
+    """Weights as the problem has them, where one task may stand for two classes."""
+    return weights / np.sqrt(2.0) if two_classes else weights
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """Everything but alpha.
@@ -90,7 +95,7 @@ class Model:
     def sequence_weights(self) -> FloatArray:
         """The weights, with one more for each unpenalized column, whose row in the penalized problem is zero."""
         weights = np.concatenate([self.weights, np.full(len(self.unpenalized), self.weights[-1])])
-        return weights / np.sqrt(2.0) if self.two_classes else weights
+        return penalty_weights(weights, two_classes=self.two_classes)
 
     def with_weights(self, weights: Any) -> Model:
         """The same data with another weight sequence: a name, an array or a function."""

@@ -165,7 +165,10 @@ def checked(rng) -> str:
             B = np.concatenate([B, block.with_intercept(null, proposal.intercept[k])])
         certificate = problem.with_lam(alphas[k] * weights).certify(B)
         found = compiled_gap(problem, given, loss, mean, w, starts, alphas[k] * weights, B)
-        if found is not None and abs(found - certificate.gap) > 1e-9 * certificate.gap + 1e-13 * problem.null_loss:
+        room = 1e-9 * certificate.gap + 1e-13 * abs(problem.null_loss)
+        if loss != "squared":  # in them more cancels, and dual points are balanced, which moves their rounding
+            room += 0.5 * certificate.rounding
+        if found is not None and abs(found - certificate.gap) > room:
             return f"certificates differ: {found:.17e} compiled, {certificate.gap:.17e} by definition"
         if certificate.gap - certificate.rounding > 1.001 * goal + 1e-9 * abs(certificate.primal):
             return f"gap {certificate.gap:.3e} where {goal:.3e} was reported, {loss}, {dense.shape}, alpha {k}"

@@ -142,6 +142,14 @@ def test_the_null_model_is_balanced(name):
     assert np.abs(theta.sum(axis=0)).max() <= 1e-12 * np.abs(theta).sum()
 
 
+@pytest.mark.parametrize("name", kernel.KernelInfo.losses)
+def test_losses_made_of_others_are_not_compiled(name):
+    """The kernel would solve, and prove, something else."""
+    loss = resolve_loss(name)
+    assert loss.compiled == name
+    assert type("Other", (type(loss),), {}).compiled == ""
+
+
 def test_poisson_loss_is_infinite_where_means_overflow():
     case = Entry("poisson")
     case.Z[4, 1] = 501.0

@@ -34,6 +34,7 @@ from ..model import (
     Model,
     adaptive_factor,
     check_alpha,
+    penalty_weights,
     relaxed_coefficients,
     warn_if_correlated,
     warn_unless_bounded,
@@ -618,7 +619,11 @@ class SingleFit(GroupOWLBase):
         if not fitting.options.is_plain or fitting.offset_size > 0.0 or promises:
             return None
         weights = resolve_weights(
-            self.weights, n_features=data.n_features, n_tasks=data.n_targets, n_samples=data.n_samples
+            self.weights,
+            n_features=data.n_features,
+            n_tasks=data.n_targets + fitting.two_classes,
+            n_samples=data.n_samples,
+            n_directions=resolve_loss(fitting.loss).parameters_per_feature(data.n_targets),
         )
         if alpha is None:
             smallest = lean_lam_max(data.X, data.Y, weights, loss=fitting.loss, fit_intercept=fitting.fit_intercept)
@@ -628,14 +633,14 @@ class SingleFit(GroupOWLBase):
         result = lean_solve(
             data.X,
             data.Y,
-            alpha * weights,
+            alpha * penalty_weights(weights, two_classes=fitting.two_classes),
             fitting.settings,
             loss=fitting.loss,
             fit_intercept=fitting.fit_intercept,
             weight=1.0 / data.n_samples,
             drops_theta=True,
         )
-        return None if result is None else (weights, result, alpha)
+        return None if result is None else (weights, result, float(alpha))
 
     def _path_through_fit(self, alphas_of: Callable[[float], FloatArray], callback: Callback) -> PathResult:
         """The path at other alphas, with the fit as one of its points; the fit must have kept its solves.

@@ -45,7 +45,8 @@ class Loss(ABC):
     centers_targets: ClassVar[bool] = False
     #: Why a sample must have all of its targets, and one weight for them, after "because"; empty for sums over tasks.
     needs_whole_samples: ClassVar[str] = ""
-    #: Name in the compiled kernel's table of losses; empty where it has none, and NumPy does the work.
+    #: Name in the compiled kernel's table of losses; empty where it has none, and NumPy does the work. It is never
+    #: inherited: what a subclass changes, the kernel does not know.
     compiled: ClassVar[str] = ""
     #: No predictor moves further in one Newton step. Where samples are far from the boundary there is hardly any
     #: curvature, and a full step can jump to where there is none at all, with a smaller loss but no way back.
@@ -61,6 +62,10 @@ class Loss(ABC):
     #: What :meth:`score` is minus, in words, and its name in scikit-learn, empty where it has none.
     measure: ClassVar[str] = "mean loss"
     score_name: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.compiled = vars(cls).get("compiled", "")
 
     @abstractmethod
     def check_targets(self, Y: FloatArray) -> FloatArray:

@@ -119,7 +119,6 @@ class EntrywiseSquaredLoss(SquaredLoss):
     """
 
     is_quadratic: ClassVar[bool] = False
-    compiled: ClassVar[str] = ""
 
 
 LOSS = SquaredLoss()

@@ -102,11 +102,14 @@ class Looks(Sequence[Any]):
         k = range(len(self))[k]
         theta, C, correlations = self.found.theta[k], self.found.products[k], self.found.correlations[k]
         numbers = self.found.numbers[k].tolist()
-        loss, primal, dual, gap, rounding, _, scale, product, square, norm, reach, dual_error, *of_loss = numbers
+        loss, primal, dual, gap, rounding, _, scale, product, square, norm, reach, dual_error, *balance = numbers
         raw = None if self.found.raw is None else self.found.raw[k]
         totals = np.array([product, square] if self.is_quadratic else [])
         descent = C if raw is None else None
-        residual = Residual(theta, C, descent, correlations, norm, totals, loss, reach, *of_loss, raw=raw)
+        cancelling, imbalance, balancing = balance
+        residual = Residual(
+            theta, C, descent, correlations, norm, totals, loss, reach, cancelling, imbalance, balancing, raw
+        )
         if not math.isfinite(gap):
             return residual, None
         size, proved = abs(scale), (primal, dual, gap, rounding, dual_error, residual)
@@ -537,7 +540,7 @@ def _with_intercepts(problem: Problem, found: kernel.Proposals) -> FloatArray:
     stack, block = found.stack(), problem.unpenalized
     if not block.n_rows:
         return stack
-    null, selects = block.null_rows(), stack.any(axis=(1, 2))
+    null, selects = block.null_rows(), np.any(stack, axis=(1, 2)).tolist()
     intercepts = found.intercept[: found.n_run]
     rows = [block.with_intercept(null, b) if any_row else null for b, any_row in zip(intercepts, selects, strict=True)]
     return np.concatenate([stack, np.stack(rows)], axis=1)
