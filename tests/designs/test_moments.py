@@ -73,3 +73,23 @@ def test_columns_side_by_side():
     found = ColumnMoments.side_by_side(parts)
     np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-14)
     np.testing.assert_allclose(found.norms(), whole.norms(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+@pytest.mark.parametrize("n_hard", [3, 20])
+def test_moments_from_one_product_are_those_of_two_passes(order, dtype, weight, n_hard):
+    """Columns whose means cancel are looked at twice: a constant one has exactly its value as mean."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 30)) + 0.3 * rng.standard_normal(30)
+    X[:, :n_hard] += 1e6
+    X[:, 1], X[:, 2], X[:, -1] = 0.1, 0.0, 0.0
+    X, w = np.asarray(X, dtype=dtype, order=order), np.full((50, 1), weight)
+    design = as_design(X)
+    found, expected = design.compute_moments(w), design._moments_in_two_passes(w)
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-15, atol=1e-15)
+    np.testing.assert_allclose(found.squares, expected.squares, rtol=1e-13)
+    np.testing.assert_array_equal(found.mean[[1, 2, -1]], X[0, [1, 2, -1]])
+    assert not found.squares[[1, 2, -1]].any()
+    assert design.passes.total == 0.0

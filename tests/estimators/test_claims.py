@@ -69,7 +69,7 @@ CHANGES = {
     "all gaps to 0": ("dual_gap_", other_gap(lambda gap: 0.0)),
     "gap of the solve": ("solve_result_.gap", stated(gap=lambda gap: 0.9 * gap)),
     "dual of the solve": ("solve_result_.dual", stated(dual=lambda dual: dual - 1e-3 * abs(dual))),
-    "objective": ("objective", stated(primal=lambda primal: primal * (1.0 + 1e-9))),
+    "objective": ("objective", stated(primal=lambda primal: primal * (1.0 + 1e-8))),
     "status": ("status", stated(status=lambda status: "max_iter")),
     "no status": ("status", stated(status=lambda status: "fine")),
     "weights": ("weights_", attribute("weights_", lambda weights: weights * (1.0 + 1e-6))),

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import groupowl as go
 from groupowl.losses import CoxLoss
 from groupowl.losses import cox as module
-from groupowl.problem import build_problem
+from groupowl.problem import Problem, build_problem
 from r_support import run_r
 from support import conic_minimum, cox_terms, make_case, with_opaque_design
 
@@ -324,6 +324,43 @@ def test_bad_codes():
         go.solve(np.eye(2), [1.7e12, 1.6e12 + 1.0], [1.0, 1.0], loss="cox")
     with pytest.raises(ValueError, match=r"^ties must be one of 'efron', 'breslow'; got 'exact'\.$"):
         CoxLoss("exact")
+
+
+# Bounds ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["cox", "poisson"])
+def test_bounds_that_take_passes_wait_until_somebody_asks(loss, monkeypatch):
+    """Losses without a global curvature have local bounds alone; one test serves all that is read."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((80, 40))
+    Y = go.survival_targets(rng.random(80) < 0.7, rng.exponential(np.exp(-X[:, 0]))) if loss == "cox" else None
+    Y = rng.poisson(np.exp(0.5 * X[:, :1])).astype(float) if Y is None else Y
+    lam = 0.4 * go.lam_max(X, Y, "oscar", loss=loss) * go.weights.oscar(40)
+    calls, local_bounds = [], Problem.local_bounds
+    monkeypatch.setattr(Problem, "local_bounds", lambda *args, **how: calls.append(1) or local_bounds(*args, **how))
+    result = go.solve(X, Y, lam, loss=loss)
+    assert result.converged
+    assert not calls
+    assert 0 < len(result.support) <= len(result.active) < 40
+    assert np.isin(result.support, result.active).all()
+    np.testing.assert_array_equal(np.flatnonzero(result.screened_at < 0), result.active)
+    assert (result.screened_at[result.screened_at >= 0] == len(result.history) - 1).all()
+    assert len(calls) == 1
+    exact = go.solve(X, Y, lam, loss=loss, tol=1e-10)
+    assert not exact.B[result.screened_at >= 0].any()
+
+
+def test_what_is_kept_of_the_last_predictor_is_that_of_no_other():
+    """Values come with the risks of their own predictor, which may change in place."""
+    Z, Y, w, rng = random_case(7, n=12)
+    loss = CoxLoss()
+    for _ in range(3):
+        expected = by_loops(Z, Y, w, "efron")
+        for _ in range(2):
+            assert loss.value(Z, Y, w) == pytest.approx(expected)
+            assert loss.value_and_dual_point(Z.copy(), Y, w)[0] == pytest.approx(expected)
+        Z += rng.standard_normal(Z.shape)
 
 
 # R --------------------------------------------------------------------------------------------------------

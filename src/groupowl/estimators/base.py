@@ -583,6 +583,11 @@ class SingleFit(GroupOWLBase):
         found = None if folder is None else folder.read(_ITERATE)
         if found is not None:
             return model.start(found["B"].T, found["intercept"])
+        known = self._last_coefficients(data)
+        return None if known is None else model.start(*known)
+
+    def _last_coefficients(self, data: FitData) -> tuple[FloatArray, FloatArray] | None:
+        """Where the last fit has ended, for a warm start, if it was of as many features and targets."""
         if not self.warm_start:
             return None
         last: Any = getattr(self, "solve_result_", None)
@@ -595,7 +600,7 @@ class SingleFit(GroupOWLBase):
         labels: Any = data.labels.get("classes_")
         if B.shape != (data.n_features, data.n_targets) or not np.array_equal(classes, labels):
             return None
-        return model.start(B.T, intercept)
+        return B.T, intercept
 
     def _keep_iterate(self, folder: ResumeFolder | None, classes: Any, B: FloatArray, intercept: FloatArray) -> None:
         """Keep what an interrupted fit has found so far, for the next one."""
@@ -610,7 +615,7 @@ class SingleFit(GroupOWLBase):
         """Weights, result and alpha by the short way for plain small problems, or None if it does not apply."""
         fitting, alpha = data.fitting, check_alpha(self.alpha)
         is_ordinary = isinstance(self.weights, str | np.ndarray)
-        is_warm = self.warm_start and (hasattr(self, "solve_result_") or hasattr(self, "_iterate"))
+        is_warm = self._last_coefficients(data) is not None
         is_watched = self.verbose or self.callback is not None or self.resume is not None
         asks_more = is_warm or is_watched or self.standardize or self._keeps_solves
         if not is_ordinary or asks_more or data.sample_weight is not None or len(fitting.unpenalized):

@@ -258,7 +258,7 @@ class Run:
         answer = self.answer if status is Status.CONVERGED else None
         answer = answer or self._on_full_problem(self.incumbent)
         answer = self._with_polished_block(answer)
-        screened_at: Callable[[], IndexArray] = lambda: self.screened_at
+        screened_at: Callable[[], IndexArray] = partial(getattr, self, "screened_at")
         if math.isfinite(self.full.loss.curvature):
             answer = self._after_last_test(answer)
         elif self.screened.rule is not None:

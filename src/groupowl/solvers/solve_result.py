@@ -193,7 +193,8 @@ class SolveResult:
     theta : handle
         Dual feasible point behind ``dual``, one row per sample of positive weight; not pickled.
     active : ndarray of int
-        Rows not proved to be zero; all of them without screening.
+        Rows not proved to be zero; all of them without screening. With Poisson and Cox losses the proof takes two
+        passes over the data, which are made when it is read.
     support : ndarray of int
         Rows that are not zero.
     screened_at : ndarray of int of shape (n_features,)
