@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import groupowl as go
 from groupowl.model_selection import check_folds
 from groupowl.model_selection.folds import are_complements, are_partition
 
@@ -50,3 +51,14 @@ def test_complements_and_partitions():
     assert not are_complements(past, 4)
     leaking = check_folds([([0, 1, 2], [2])], ONES)
     assert not are_complements(leaking, 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "has_criteria"),
+    [({}, True), ({"loss": "huber", "delta": 1.0}, False), ({"ridge": 0.1}, False), ({"positive": True}, False)],
+)
+def test_messages_advise_a_criterion_only_where_there_is_one(settings, has_criteria):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"10 folds need at least 10\. Use fewer folds") as caught:
+        go.GroupOWLRegressorCV(cv=10, **settings).fit(rng.standard_normal((6, 3)), rng.standard_normal(6))
+    assert ("selection='bic'" in str(caught.value)) == has_criteria
