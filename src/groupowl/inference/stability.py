@@ -27,7 +27,7 @@ from ..estimators.base import FitData, GroupOWLBase
 from ..model import Model
 from ..path.follower import given_alphas
 from ..solvers.continuation import wants_statistics
-from .base import FeatureSelector, model_words
+from .base import FeatureSelector, check_verbose, model_words
 from .stability_bounds import (
     BOUNDS,
     CUTOFF,
@@ -288,7 +288,7 @@ class StabilitySelector(FeatureSelector):
             number_in("threshold", self.threshold, "(0.5, 1]")
         if self.n_selected is not None:
             positive_integer("n_selected", self.n_selected)
-        positive_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0)
+        check_verbose(self.verbose)
         if self.resume is not None and (
             isinstance(self.random_state, bool) or not isinstance(self.random_state, numbers.Integral)
         ):
