@@ -105,7 +105,7 @@ def test_runs_go_on_and_fresh_seeds_are_fresh(study, tmp_path, monkeypatch):
     absent = procedures.Procedure("absent", None, exists=lambda: False)
     few = procedures.Procedure("few", lambda data: data.is_true, "", is_heavy=True)
     monkeypatch.setattr(run, "PROCEDURES", [liar, heavy, few, broken, absent])
-    plan = run.Plan([cell], n_runs=3, n_heavy=2, n_few=1, n_slow=0, n_fresh=2, n_fresh_heavy=2)
+    plan = run.Plan([cell], n_runs=3, n_heavy=2, n_few=1, n_slow=0, n_fresh=2, n_fresh_heavy=2, timed=9)
     log = run.Log(tmp_path, {"groupowl": "1"})
     items = list(run.first_items(plan, log))
     names = [("liar", "heavy", "few", "broken"), ("liar", "heavy", "broken"), ("liar", "broken")]
@@ -127,6 +127,24 @@ def test_runs_go_on_and_fresh_seeds_are_fresh(study, tmp_path, monkeypatch):
     assert not list(run.first_items(plan, log))
 
 
+def test_promises_that_were_withdrawn_are_not_judged(study):
+    """What the documentation says of integrated paths; and what promises nothing is run less often."""
+    procedures, cells, run = study("procedures"), study("cells"), study("run")
+    named = {procedure.name: procedure for procedure in procedures.PROCEDURES}
+    integrated, pairs = named["stability, integrated"], named["stability, r-concave"]
+    kept, correlated = cells.Cell(200, 5, "rho 0"), cells.Cell(200, 5, "rho .5")
+    noise = cells.Cell(200, 5, "rho 0", noise="correlated")
+    assert [integrated.judges(cell) for cell in (kept, correlated, noise)] == [True, False, False]
+    assert all(pairs.judges(cell) for cell in (kept, correlated, noise))
+    assert [run.FULL.count(integrated, cell) for cell in (kept, correlated, noise)] == [50, 20, 20]
+    assert run.FULL.count(named["knockoffs, law known"], correlated) == 200
+    assert run.FULL.count(named["hidimstat, one task"], correlated) == 10
+    assert run.FULL.count(named["cross-validated alpha"], correlated) == 20
+    for plan in (run.FULL, run.TEN_MINUTES):
+        for procedure in procedures.PROCEDURES:
+            assert plan.timed in plan.seeds(procedure, correlated) or not plan.count(procedure, correlated)
+
+
 def test_all_cells_are_equally_far_at_any_time(study, tmp_path):
     run = study("run")
     log = run.Log(tmp_path, {})
@@ -145,8 +163,7 @@ def test_packed_runs_go_on_elsewhere(study, tmp_path, monkeypatch):
     good = procedures.Procedure("good", lambda data: data.is_true)
     broken = procedures.Procedure("broken", lambda data: 1 / 0)
     monkeypatch.setattr(run, "PROCEDURES", [good, broken])
-    monkeypatch.setattr(run, "TIMED", 1)
-    plan = run.Plan([cell], n_runs=4, n_heavy=0, n_few=0, n_slow=0, n_fresh=0, n_fresh_heavy=0)
+    plan = run.Plan([cell], n_runs=4, n_heavy=0, n_few=0, n_slow=0, n_fresh=0, n_fresh_heavy=0, timed=1)
     packed = tmp_path / "runs.gz"
     here = run.Log(tmp_path / "here", {"commit": "aa"})
     for item in list(run.first_items(plan, here))[:2]:

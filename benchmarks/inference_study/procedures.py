@@ -256,7 +256,7 @@ PROCEDURES = [
         stability_integrated,
         "count",
         is_heavy=True,
-        holds=lambda cell: cell.has_independent_columns,
+        holds=lambda cell: cell.has_independent_columns and cell.noise == "independent",
     ),
     Procedure(
         "chi_gauss, whitened",

@@ -21,8 +21,8 @@ from .procedures import MAX_FALSE, PROCEDURES, Procedure
 
 #: Seeds of reruns begin here: no seed of the first runs is among them.
 FRESH = 1_000_000
-#: The seed whose runs are timed: its procedures share no work with each other.
-TIMED = 5
+# Of procedures with few runs, every so many seeds: a study that is stopped early has more runs of what is judged.
+_FEW_EVERY, _SLOW_EVERY = 3, 5
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Plan:
         nothing for a cell; and of those of which one run takes half a minute.
     n_fresh, n_fresh_heavy : int
         Runs with fresh seeds of what is above its promise.
+    timed : int
+        The seed whose runs are timed: its procedures share no work with each other. All of them have it.
     """
 
     cells: list[Cell]
@@ -46,18 +48,23 @@ class Plan:
     n_slow: int
     n_fresh: int
     n_fresh_heavy: int
+    timed: int
 
     def count(self, procedure: Procedure, cell: Cell) -> int:
         """First runs of a procedure on a cell."""
+        return len(self.seeds(procedure, cell))
+
+    def seeds(self, procedure: Procedure, cell: Cell) -> range:
+        """Their seeds."""
         if procedure.is_slow:
-            return self.n_slow
-        if procedure.is_heavy:
-            return self.n_heavy if procedure.judges(cell) else self.n_few
-        return self.n_runs
+            return range(0, self.n_slow * _SLOW_EVERY, _SLOW_EVERY)
+        if procedure.is_heavy and not procedure.judges(cell):
+            return range(0, self.n_few * _FEW_EVERY, _FEW_EVERY)
+        return range(self.n_heavy if procedure.is_heavy else self.n_runs)
 
 
-FULL = Plan(CELLS, n_runs=200, n_heavy=50, n_few=20, n_slow=10, n_fresh=1000, n_fresh_heavy=1000)
-TEN_MINUTES = Plan(QUICK, n_runs=48, n_heavy=8, n_few=8, n_slow=0, n_fresh=100, n_fresh_heavy=20)
+FULL = Plan(CELLS, n_runs=200, n_heavy=50, n_few=20, n_slow=10, n_fresh=1000, n_fresh_heavy=1000, timed=15)
+TEN_MINUTES = Plan(QUICK, n_runs=48, n_heavy=8, n_few=8, n_slow=0, n_fresh=100, n_fresh_heavy=20, timed=3)
 
 
 class Item(NamedTuple):
@@ -65,11 +72,11 @@ class Item(NamedTuple):
 
     seed: int
     work: tuple[tuple[Cell, tuple[str, ...]], ...]
+    is_timed: bool = False
 
 
 def run_item(item: Item) -> Iterator[dict[str, Any]]:
     """What each procedure selects; an error is an outcome, too."""
-    is_timed = item.seed == TIMED
     for cell, names in item.work:
         data = draw(cell, item.seed)
         for procedure in reversed(PROCEDURES):
@@ -78,14 +85,14 @@ def run_item(item: Item) -> Iterator[dict[str, Any]]:
             outcome: dict[str, Any] = {"cell": cell.name, "procedure": procedure.name, "seed": item.seed}
             started = time.process_time()  # other work on the machine does not count
             try:
-                with shared.alone() if is_timed else nullcontext():
+                with shared.alone() if item.is_timed else nullcontext():
                     selected = np.asarray(procedure.select(data), dtype=bool)
             except Exception as error:
                 outcome["error"] = f"{type(error).__name__}: {error}"[:200]
             else:
                 n_selected, n_false = int(selected.sum()), int((selected & ~data.is_true).sum())
                 outcome |= {"selected": n_selected, "false": n_false}
-                if is_timed:
+                if item.is_timed:
                     outcome["seconds"] = round(time.process_time() - started, 4)
             yield outcome
 
@@ -250,8 +257,8 @@ def summarize(outcomes: list[dict[str, Any]]) -> Summary | None:
 
 def first_items(plan: Plan, log: Log) -> Iterator[Item]:
     """What the plan asks for and the log does not have: seed by seed, so that all cells are equally far at any time."""
-    for seed in range(max(plan.n_runs, plan.n_heavy)):
-        yield from _items(plan, log, seed, lambda cell, procedure: seed < plan.count(procedure, cell))  # noqa: B023
+    for seed in range(max(plan.n_runs, plan.n_heavy, plan.n_few * _FEW_EVERY, plan.n_slow * _SLOW_EVERY)):
+        yield from _items(plan, log, seed, lambda cell, procedure: seed in plan.seeds(procedure, cell))  # noqa: B023
 
 
 def fresh_items(plan: Plan, log: Log) -> Iterator[Item]:
@@ -285,7 +292,7 @@ def _items(plan: Plan, log: Log, seed: int, is_due: Callable[[Cell, Procedure], 
         if names:
             designs.setdefault((cell.d, cell.design), []).append((cell, tuple(names)))
     for work in designs.values():
-        yield Item(seed, tuple(work))
+        yield Item(seed, tuple(work), seed == plan.timed)
 
 
 def available(cell: Cell) -> list[Procedure]:

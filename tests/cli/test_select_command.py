@@ -205,7 +205,8 @@ def test_a_selection_of_nothing_is_told_once(run, tmp_path):
     ran = run("select", write_csv(tmp_path / "noise.csv", columns), "--targets", "u", "--json")
     assert ran.code == 0, ran.err
     (note,) = json.loads(ran.out)["notes"]
-    assert note.startswith("Nothing is selected: at --fdr 0.1 ")
+    assert note.startswith("Nothing is selected: at --fdr 0.1 knockoffs select at least 10 features")
+    assert "depend on --seed. Try a larger fdr, or stability selection (--method stability)" in note
 
 
 @pytest.mark.parametrize(

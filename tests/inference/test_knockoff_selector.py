@@ -433,6 +433,13 @@ def test_offsets_that_do_not_go():
         KnockoffSelector().fit(X, Z, offset=np.ones(len(X) - 1))
 
 
+@pytest.mark.parametrize(("verbose", "error"), [("much", TypeError), (-1, ValueError)])
+def test_a_wrong_level_of_progress_is_refused(verbose, error):
+    X, Z, _ = signals()
+    with pytest.raises(error, match="verbose"):
+        KnockoffSelector(verbose=verbose).fit(X, Z)
+
+
 # What is wrong ------------------------------------------------------------------------------------------------
 
 

@@ -480,7 +480,10 @@ def test_summary(capsys):
     assert "expected number of false selections is at most" in page
     assert "has an r-concave distribution" in page
     selector(method="integrated").fit(X, Y).summary()
-    assert "as if these were independent" in capsys.readouterr().out
+    integrated = capsys.readouterr().out
+    assert "as if these were independent" in integrated
+    assert "elsewhere nothing is promised" in integrated
+    assert "elsewhere nothing is promised" not in page
 
 
 def test_whole_numbers_with_many_values_are_no_classes(capsys):

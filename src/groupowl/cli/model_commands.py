@@ -241,6 +241,8 @@ _ARGUMENTS = {
     r"Raise max_iter or tol\b": "Raise --max-iter or --tol",
     r"Raise (tol|fdr)\b": r"Raise --\1",
     r"\bn_repeats=(\d+)": r"--draws \1",
+    r"\bdepend on random_state": "depend on --seed",
+    r"\(StabilitySelector, --method stability\)": "(--method stability)",
     r"with n_selected=(\d+) of": r"with \1 of",
     r"lower n_selected, raise the threshold, or raise n_pairs": "or raise --pairs",
 }

@@ -12,6 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks import positive_integer
 from .._text import printable
 from .._typing import BoolArray, FloatArray
 from ..categories import fitted_categories
@@ -182,6 +183,11 @@ def resolve_estimator(estimator: Any, y: Any) -> GroupOWLBase:
         )
     prototype: GroupOWLBase = clone(estimator)
     return prototype
+
+
+def check_verbose(verbose: Any) -> None:
+    """Refuse what is neither a truth value nor a level."""
+    positive_integer("verbose", int(verbose) if isinstance(verbose, bool) else verbose, minimum=0)
 
 
 def model_words(prototype: GroupOWLBase, data: FitData) -> str:

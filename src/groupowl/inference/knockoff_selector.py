@@ -25,7 +25,7 @@ from .._typing import BoolArray, FloatArray, IndexArray
 from ..estimators.base import FitData, GroupOWLBase
 from ..losses import resolve_loss
 from ..solvers import SolveResult, warn_unless_converged
-from .base import FeatureSelector, model_words
+from .base import FeatureSelector, check_verbose, model_words
 from .knockoffs import GaussianKnockoffs, fixed_knockoffs
 from .pairs import STATISTICS, PairFits, Pairs, Units, whitening
 
@@ -184,7 +184,7 @@ class KnockoffSelector(_Attributes):
     random_state : int, Generator, RandomState or None, default=None
         Seed of the knockoffs.
     verbose : int, default=0
-        1 shows how many draws are done.
+        1 shows how many of several draws are done.
 
     Attributes
     ----------
@@ -303,6 +303,7 @@ class KnockoffSelector(_Attributes):
         if self.draw_fdr is not None:
             number_in("draw_fdr", self.draw_fdr, "(0, 1)")
         check_jobs(self.n_jobs)
+        check_verbose(self.verbose)
         n_repeats = positive_integer("n_repeats", self.n_repeats)
         lookup("aggregation", self.aggregation, dict.fromkeys(_AGGREGATIONS))
         _check_offset(self.offset)
@@ -318,7 +319,7 @@ class KnockoffSelector(_Attributes):
         seeds = as_generator(self.random_state).integers(_MOST_SEEDS, size=n_repeats)
         work = (delayed(draws.run)(int(seed)) for seed in seeds)
         n_jobs = self.n_jobs if n_repeats > 1 else 1
-        line = CountedLine(type(self).__name__, "draws", bool(self.verbose))
+        line = CountedLine(type(self).__name__, "draws", bool(self.verbose) and n_repeats > 1)
         line.begin(n_repeats, 0)
         runs = []
         try:
@@ -356,9 +357,7 @@ class KnockoffSelector(_Attributes):
         """Why nothing is selected, how near it was, and what to try."""
         why = f"no threshold of W keeps the promise at fdr={self.fdr:g}"
         if self.offset:
-            why = (
-                f"at fdr={self.fdr:g} with offset=1, knockoffs select at least {self._needed} features (1/fdr) or none"
-            )
+            why = f"at fdr={self.fdr:g} knockoffs select at least {self._needed} features (1/fdr) or none"
         n_repeats, largest = len(W), ", ".join(f"{value:.3g}" for value in np.sort(scores)[::-1][:_SHOWN_VALUES])
         found = f"the largest mean e-values of {n_repeats} draws are {largest}"
         if n_repeats == 1:

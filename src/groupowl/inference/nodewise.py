@@ -90,9 +90,11 @@ def desparsified(
     ``tau_j^2 Sigma`` with ``tau_j = |z_j| / |z_j^T x_j|``, and its bias is that of effects that were not selected, of
     which ``z_j`` keeps little. It vanishes where the number of effects is small beside ``sqrt(n) / log(d)``.
 
-    The false discovery rate by these p-values was observed, not proved: with 500 samples it was 0.10 to 0.13 at
-    ``fdr=0.1`` (200 and 1000 features, of which neighbors have correlations of 0, 0.5 and 0.8; 1 and 5 targets; 3 to 15
-    runs each).
+    The false discovery rate by these p-values, and the coverage of the intervals, were observed, not proved. With 500
+    samples the rate was 0.10 to 0.13 at ``fdr=0.1`` (200 and 1000 features, of which neighbors have correlations of 0,
+    0.5 and 0.8; 1 and 5 targets; 3 to 15 runs each). Intervals of level 0.95 held 0.93 to 0.96 of the coefficients that
+    are not zero, and as many of the others (200 features; 8 runs each, with standard errors of 0.01 to 0.02); in an
+    earlier setting of 3 runs it was 0.89 of those that are not zero.
 
     References
     ----------
