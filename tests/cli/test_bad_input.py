@@ -188,7 +188,7 @@ FILES = {
     "no Parquet": Bad(GOOD, ("cannot be read as a Parquet file",), name="t.parquet"),
     "an empty Parquet": Bad(b"", ("cannot be read as a Parquet file",), name="t.parquet"),
     "half a Parquet": Bad(cut(parquet, 200), ("cannot be read as a Parquet file",), name="t.parquet"),
-    "lists in Parquet": Bad(nested, ("'[1.0]' in row 1", "no number"), name="t.parquet"),
+    "lists in Parquet": Bad(nested, ("'[1.0]' in row 1", "not a number"), name="t.parquet"),
     "no archive": Bad(GOOD, ("File is not a zip file",), name="t.npz"),
     "half an archive": Bad(cut(archive(X=np.eye(9), y=np.ones(9)), 300), ("File is not a zip file",), name="t.npz"),
     "an archive without X": Bad(archive(y=np.ones(3)), ("the arrays in it are y",), name="t.npz", arguments=()),
