@@ -210,6 +210,19 @@ def test_a_single_fit_has_a_percentage_by_the_orders_of_magnitude_of_its_gap(clo
     assert shares(stream.getvalue().splitlines()) == [0, 50, 50, 100]  # gaps may rise, shares do not
 
 
+def test_verifying_a_search_counts_to_a_hundred_once(every_line):
+    """The search made again, and then the path certified again, are parts of one whole."""
+    model = go.GroupOWLRegressorCV(alphas=6, eps=0.1, cv=3).fit(DATA.X, DATA.Y)
+    for scores in (True, False):
+        stream = io.StringIO()
+        with redirect_stderr(stream), module.progress_line(1, "verifying"):
+            assert model.verify(DATA.X, DATA.Y, scores=scores)
+        found = shares(stream.getvalue().splitlines())
+        assert found == sorted(found)
+        assert found[-1] == 100
+        assert len(set(found)) >= 6
+
+
 def test_a_search_ends_at_its_last_percent():
     """The final fit, which has a share of its own, is behind all that was counted."""
     line = module.ProgressLine(1, "work")

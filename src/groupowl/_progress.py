@@ -57,7 +57,7 @@ class ProgressLine:
         self._is_shown = True
         self._share: float | None = None
         self._pass: float | None = None
-        self._span = (0.0, 1.0)
+        self._span = self._part = (0.0, 1.0)
         self.pass_span = (0.0, 1.0)  # begin and length of what is being read, in a pass that is followed already
         self._width = 0  # of the line that the next one overwrites
 
@@ -68,7 +68,18 @@ class ProgressLine:
 
     def stretch(self, begin: float, end: float) -> None:
         """Shares that follow are those of a part of the work: from 0 at ``begin`` to 1 at ``end``."""
-        self._span = (min(begin, 1.0), min(end, 1.0))
+        first, last = self._part
+        self._span = (first + min(begin, 1.0) * (last - first), first + min(end, 1.0) * (last - first))
+
+    @contextmanager
+    def part(self, begin: float, end: float) -> Iterator[None]:
+        """Work whose shares, and stretches, are those of a part of all."""
+        self._part = (begin, end)
+        self.stretch(0.0, 1.0)
+        try:
+            yield
+        finally:
+            self._part = (0.0, 1.0)
 
     def begin(self) -> None:
         """Nothing is done yet; said at once, so that the first line has a percentage however long the data take."""

@@ -93,8 +93,8 @@ CELLS = {
     "\x1b[2J": r"'\x1b[2J' in row 5",
 }
 TARGET_CELLS = {
-    "1_000": "target with '1_000' in row 5",
-    "high": "target with 'high' in row 5",
+    "1_000": "target is '1_000' in row 5",
+    "high": "target is 'high' in row 5",
     "inf": "1 infinite value in 1 target column: 'y'",
     "1e200": "so large that the loss overflows",
 }

@@ -109,12 +109,12 @@ FILES = {
     "one column": Bad("y\n1\n2\n", ("has no column left that is a feature",)),
     "another separator": Bad(GOOD.replace(",", "|"), ("has no column 'y'", "one column, 'a|b|y': give --sep '|' if")),
     "a word among numbers": Bad(
-        GOOD + "1,two,3\n", ("feature with 'two' in row 13 (below the header) of column 'b' (column 2)", "--drop")
+        GOOD + "1,two,3\n", ("feature is 'two' in row 13 (below the header) of column 'b' (column 2)", "--drop")
     ),
     "names of samples": Bad(
         "id,sex,b,y\nW054,f,1,3\nW055,m,2,1\n",
         (
-            "feature with 'W054' in row 1 (below the header) of column 'id' (column 1)",
+            "feature is 'W054' in row 1 (below the header) of column 'id' (column 1)",
             "; nor are cells of 'sex'. Encode it as a number, use --categories if it has levels, --id-column if it "
             "names the samples, or leave columns out with --drop.",
         ),
@@ -127,7 +127,7 @@ FILES = {
         "a;b;y\n1,5;2;3\n2,5;3;4\n",
         ("'1,5' in row 1", "Use --decimal , if that is how numbers are written. Encode"),
     ),
-    "a date": Bad("a,b,y\n1,2020-01-31,3\n2,2020-02-01,1\n", ("2020-01-31", "Dates are no numbers: count days")),
+    "a date": Bad("a,b,y\n1,2020-01-31,3\n2,2020-02-01,1\n", ("2020-01-31", "Dates are not numbers: count days")),
     "a point for a gap": Bad("a,b,y\n1,.,3\n2,4,1\n", ("'.' in row 1", "Use --na . if that is a missing value")),
     "a word for a gap": Bad("a,b,y\n1,missing,3\n2,4,1\n", ("Use --na missing if that is a missing value",)),
     "a percentage": Bad("a,b,y\n1,5%,3\n2,6%,1\n", ("'5%' in row 1", "Write numbers without units")),
@@ -170,7 +170,7 @@ FILES = {
     "an empty column": Bad("a,b,y\n1,,3\n2,,4\n", ("has 2 missing values in 1 feature column: 'b' (2)",)),
     "a word in the target": Bad(
         GOOD.replace("0.5", "high", 1),
-        ("target with 'high'", "classification"),
+        ("target is 'high'", "classification"),
         arguments=("--targets", "y", "--task", "regression"),
     ),
     "one class": Bad(CLASSES.replace("v", "u"), ("y has one class only, ['u']",)),
@@ -188,7 +188,7 @@ FILES = {
     "no Parquet": Bad(GOOD, ("cannot be read as a Parquet file",), name="t.parquet"),
     "an empty Parquet": Bad(b"", ("cannot be read as a Parquet file",), name="t.parquet"),
     "half a Parquet": Bad(cut(parquet, 200), ("cannot be read as a Parquet file",), name="t.parquet"),
-    "lists in Parquet": Bad(nested, ("'[1.0]' in row 1", "no number"), name="t.parquet"),
+    "lists in Parquet": Bad(nested, ("'[1.0]' in row 1", "not a number"), name="t.parquet"),
     "no archive": Bad(GOOD, ("File is not a zip file",), name="t.npz"),
     "half an archive": Bad(cut(archive(X=np.eye(9), y=np.ones(9)), 300), ("File is not a zip file",), name="t.npz"),
     "an archive without X": Bad(archive(y=np.ones(3)), ("the arrays in it are y",), name="t.npz", arguments=()),
@@ -290,7 +290,7 @@ OPTIONS = {
         arguments=("--targets", "y", "--folds", 7),
     ),
     "a class among other targets": Bad(
-        CLASSES, ("target with 'u' in row 1", "and no other target in --targets"), arguments=("--targets", "a,y")
+        CLASSES, ("target is 'u' in row 1", "and no other target in --targets"), arguments=("--targets", "a,y")
     ),
     "a class of one sample": Bad(
         CLASSES + "1,2,w\n",
@@ -551,7 +551,7 @@ def test_bad_models(run, tmp_path, model, train, command, kind):
     ("change", "message"),
     [
         (lambda columns: columns.pop("gene3"), "lacks 1 column of the model's 12 features: 'gene3'"),
-        (lambda columns: columns.update(gene3=["x"] * 40), "feature with 'x' in row 1"),
+        (lambda columns: columns.update(gene3=["x"] * 40), "feature is 'x' in row 1"),
         (lambda columns: columns.update(gene3=[""] * 40), "has 40 missing values in 1 feature column: 'gene3' (40)"),
     ],
 )

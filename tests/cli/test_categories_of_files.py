@@ -148,7 +148,7 @@ def test_classes_and_times_have_categories(run, file, frame, tmp_path):
     [
         (("--categories", "sexx"), "has no column 'sexx'. Did you mean 'sex'?"),
         (("--categories", "sex,y1"), "'y1' in 'sex,y1' is no feature"),
-        (("--categories", "batch"), "of column 'sex' (column 3), which is no number"),
+        (("--categories", "batch"), "of column 'sex' (column 3), which is not a number"),
         ((), "use --categories if it has levels"),
     ],
 )
@@ -185,7 +185,7 @@ def test_auto_takes_no_numbers_with_a_slip(run, file, frame):
     plain = run("fit", file, "--targets", "y1,y2", "--drop", "id,sex").message
     message = run("fit", file, *AUTO, "--drop", "id").message
     assert message.startswith(plain)
-    assert "'abc' in row 21 (below the header) of column 'dose' (column 4), which is no number" in message
+    assert "'abc' in row 21 (below the header) of column 'dose' (column 4), which is not a number" in message
     assert "--categories NAME takes it as it is" in message
     named = ("--categories", "dose,sex", "--drop", "id")
     assert run("fit", file, "--targets", "y1,y2", *named, "--quiet").code == 0

@@ -97,7 +97,7 @@ def test_a_long_conversion_says_how_far_it_is(run, train, tmp_path, monkeypatch)
     monkeypatch.setattr(terminal, "_WRITE_EVERY", 0.1)
     monkeypatch.setattr(terminal.Stages.__init__, "__kwdefaults__", {"patience": 0.1})
     found = run("convert", train, *OPTIONS, "--out", tmp_path / "big")
-    assert re.search(r"Converting train.csv, \d s: 100 % of \S+ kB, \d+ samples", found.err)
+    assert re.search(r"Converting train.csv, 100 %, \d s: \d+ samples, of \S+ kB", found.err)
 
 
 def test_patterns_and_several_files(run, train, tmp_path):

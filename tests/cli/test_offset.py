@@ -105,7 +105,7 @@ def test_signs(run, file, tmp_path):
     [
         (("--exposure", "base"), "which has no logarithm"),
         (("--offset", "nothing"), "has no column 'nothing'"),
-        (("--offset", "grade"), "offset with 'Low' in"),
+        (("--offset", "grade"), "offset is 'Low' in"),
         (("--offset", "size"), "A column is one thing only"),
         (("--ridge", "-1"), "--ridge"),
         (("--positive", "size"), "--positive size has no feature with a penalty"),

@@ -65,7 +65,7 @@ def test_files_of_r_have_no_name_above_the_names_of_rows(tmp_path):
 
 def test_the_cell_that_is_no_number_is_named_in_its_own_dialect(tmp_path):
     (tmp_path / "t.csv").write_text("a;y\n1,5;1\n2.5;2\n3,5;3\n")
-    with pytest.raises(TableError, match=r"feature with '2\.5' in row 2 .*no number"):
+    with pytest.raises(TableError, match=r"feature is '2\.5' in row 2 .*not a number"):
         load_table(tmp_path / "t.csv", Reading(Roles(targets=("y",)), dialect=Dialect(decimal=",")))
 
 

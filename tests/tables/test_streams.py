@@ -209,7 +209,7 @@ def test_predictions_from_the_disk_ignore_what_was_not_selected(tmp_path, monkey
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1,two,3", r"column 'b' has 'two' in row 1001, which is no number .* --drop b"),
+        ("1,two,3", r"column 'b' has 'two' in row 1001, which is not a number, unlike its first cells\. .* --drop b"),
         ("1,2", r"row 1001 below the header has 2 cells, but the header has 3 names"),
         ("1,inf,3", r"infinite values in column 'b'\. Correct them, or use --drop b"),
     ],

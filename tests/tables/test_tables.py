@@ -404,16 +404,16 @@ def test_ids_that_do_not_match(write, left, right, message):
         ({"targets": ("y1,w",), "sample_weight": "w"}, ["'w' in --targets is also in --drop, --groups, --sam"]),
         ({"targets": ("y1",), "unpenalized": ("y1",)}, ["'y1' in --targets is also in --unpenalized"]),
         ({"targets": ("y1",), "drop": ("c",), "unpenalized": ("c",)}, ["'c' in --unpenalized is also in --drop"]),
-        ({"targets": ("y1",)}, ["feature with 'p' in row 1 (below the header) of column 'id' (column 1)", "--drop"]),
+        ({"targets": ("y1",)}, ["feature is 'p' in row 1 (below the header) of column 'id' (column 1)", "--drop"]),
         ({"targets": ("y1",), "drop": ("*",)}, ["'y1' in --targets is also in --drop"]),
         ({"targets": ("*",)}, ["has no column left that is a feature"]),
-        ({"targets": ("kind,y1",), "drop": ("id,batch",)}, ["target with 'oak'", "no other target in --targets"]),
+        ({"targets": ("kind,y1",), "drop": ("id,batch",)}, ["target is 'oak'", "no other target in --targets"]),
         ({"targets": ("kind",), "task": "regression", "drop": ("id,batch",)}, ["'oak' in row 1", "--task classifica"]),
         ({"targets": ("y1,y2",), "task": "classification", "drop": ("id,batch,kind",)}, ["takes one target"]),
         ({"targets": ("y2",), "task": "classification", "drop": ("id,batch,kind",)}, ["has fractions such as 0.1"]),
         ({"targets": ("y1",), "drop": ("id,batch,kind,w,a,b,c,y2",)}, ["has no column left that is a feature"]),
         ({"targets": ("y1",), "drop": ("id,batch,kind,y2",), "unpenalized": ("w,a,b,c",)}, ["feature with a penalty"]),
-        ({"targets": ("y1",), "sample_weight": "kind", "drop": ("id,batch",)}, ["weight with 'oak' in row 1"]),
+        ({"targets": ("y1",), "sample_weight": "kind", "drop": ("id,batch",)}, ["weight is 'oak' in row 1"]),
     ],
 )  # fmt: skip
 def test_roles_that_cannot_be(write, roles, parts):
@@ -435,7 +435,7 @@ def test_roles_that_cannot_be(write, roles, parts):
         ({"batch": ["u", None, "v", "v"]}, {"groups": "batch"}, "--groups 'batch' has 1 missing value (row 2)"),
         ({"kind": ["oak", None, "elm", "elm"]}, {"targets": ("kind",)}, "target 'kind' has 1 missing value (row 2)"),
         ({"a": ["0,5", "1,5", "2,5", "3,5"]}, {}, "Use --decimal , if that is how numbers are written."),
-        ({"a": ["1", "2", "x" * 60, "4"]}, {}, "feature with '" + "x" * 40 + "...' in row 3"),
+        ({"a": ["1", "2", "x" * 60, "4"]}, {}, "feature is '" + "x" * 40 + "...' in row 3"),
     ],
 )  # fmt: skip
 def test_cells_that_are_wrong(write, changes, roles, message):

@@ -33,8 +33,7 @@ def convert(options: ConvertOptions) -> None:
     target = Path(os.path.realpath(options.out))
 
     def show(done: int, total: int, n_samples: int) -> None:
-        share = f"{100 * done / max(total, 1):.0f} % of {format_bytes(total)}"
-        stages.detail = f"{share}, {counted(n_samples, 'sample')}"
+        stages.bar.show(f"{counted(n_samples, 'sample')}, of {format_bytes(total)}", done / max(total, 1))
 
     with writing(options.out), stages.stage(f"Converting {options.file.name}"), _files.fresh_folder(target) as folder:
         found = tables.convert(options.files, folder, kept, reading, show)

@@ -344,7 +344,7 @@ class SavedRun:
         differ = np.flatnonzero(~(np.abs(np.subtract(found, self.sums_of_features)) <= _SUM_RTOL * largest))
         if not len(differ):
             return ""
-        names = listed([numbers.feature_names[j] for j in differ])
+        names = listed([numbers.feature_names[j] for j in differ.tolist()])
         return f"its features have other values than in the fit, or its samples another order: {names}"
 
 

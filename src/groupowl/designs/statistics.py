@@ -432,7 +432,8 @@ def statistics_of_parts(blocks: Iterable[tuple[Any, Any, Any, IndexArray]], n_pa
     sums = [PairwiseSum() for _ in range(n_parts)]
     for X, Y, w, parts in blocks:
         present = np.unique(parts[(parts >= 0) & (w > 0.0)])
-        for part in follow_pass(present, lambda part, parts=parts: float(np.mean(parts == part))):
+        shares = {part: float(np.mean(parts == part)) for part in present.tolist()}
+        for part in follow_pass(shares, shares.__getitem__):
             rows = np.flatnonzero(parts == part)
             sums[part].add(SufficientStatistics.from_arrays(X[rows], Y[rows], w[rows]))
     return [found.total() for found in sums]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from functools import cached_property, partial
 from itertools import islice, repeat
@@ -41,6 +42,15 @@ _OF_FOLDS = ("score_path", "mean_score_path", "best_score", "std_error_path", "s
 _OF_POINTS = ("primal", "gap", "loss", "deviance_ratio", "n_selected", "clusters", "status")
 _IN_PATHS = {"gap": "dual_gaps", "loss": "losses", "status": "statuses"}
 
+# Of all the work, where the search is made again, as progress shows it.
+_SHARE_OF_SEARCH = 0.8
+
+
+def _part_of_line(begin: float, end: float) -> AbstractContextManager[None]:
+    """What follows is a part of the work of the call, which may have a line of progress."""
+    line = current_line()
+    return nullcontext() if line is None else line.part(begin, end)
+
 
 class SearchCheck:
     """Path, scores and choice of an estimator that has chosen alpha.
@@ -66,9 +76,13 @@ class SearchCheck:
         reason = self._reason_against_folds(required=scores)
         if not chosen_holds:
             reason = reason or "the chosen fit does not hold"
-        self.again = None if reason else self.search.run()
+        share = 0.0 if reason else _SHARE_OF_SEARCH
+        with _part_of_line(0.0, share):
+            self.again = None if reason else self.search.run()
+        with _part_of_line(share, 1.0):
+            path_claims = self._path_claims()
         found = [
-            *findings(self._path_claims(), f"each of {len(self.fit.path_)} alphas certified again"),
+            *findings(path_claims, f"each of {len(self.fit.path_)} alphas certified again"),
             *findings(self._choice_claims(), "the choice and what it follows from"),
         ]
         if self.by_criteria and len(self.search.models) == 1:

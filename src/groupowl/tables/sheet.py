@@ -42,7 +42,7 @@ _MARKS = {
 # Cells that are numbers, or gaps, to somebody else, and what to do about them.
 _SPELLINGS = {
     _GAP: "Use --na {cell} if that is a missing value. ",
-    _DATE: "Dates are no numbers: count days instead, or leave them out. ",
+    _DATE: "Dates are not numbers: count days instead, or leave them out. ",
     **_MARKS,
     r"[+-]?\d{1,3}([\s']\d{3})+([.,]\d*)?": "Use --thousands with what stands between the digits, in quotation marks. ",
     r"[\u2010-\u2015\u2212]\s*[\d.,]+": "Write negative numbers with a plain minus (-). ",
@@ -416,10 +416,11 @@ class Sheet:
         cells = ((i, cell) for i, cell in enumerate(self.labels(j)) if cell is not None)
         i, cell = wrong or next(cells, (0, None))
         shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
-        kind = "which is no number" if wrong else "which is stored as text"
+        kind = "which is not a number" if wrong else "which is stored as text"
         more = f"; nor are cells of {listed(self.names[k] for k in columns[1:])}" if len(columns) > 1 else ""
         hint = self._hints(columns)
-        return f"{self.source}: {part.name} with {shown!r} in {self.place(i, j)}, {kind}{more}. {hint}{part.encode}"
+        what = f"{'an' if part.name[0] in 'aeo' else 'a'} {part.name} is {shown!r}"
+        return f"{self.source}: {what} in {self.place(i, j)}, {kind}{more}. {hint}{part.encode}"
 
     def _first_wrong(self, j: int) -> tuple[int, Any] | None:
         """The first cell of a column of text that is no number, and its row."""

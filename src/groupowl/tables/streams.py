@@ -286,7 +286,7 @@ def _as_numbers(path: Path, head: Head, j: int, column: Any, dialect: Dialect) -
 def _no_number(path: Path, head: Head, j: int, cell: str, dialect: Dialect) -> str:
     """A message about a cell in a column that has begun with numbers, whose row is looked for."""
     name, row = head.names[j], find_cell(path, head, j, cell, dialect)
-    what = f"{path}: column {name!r} has {cell!r} in row {row}, which is no number as the first cells of it are"
+    what = f"{path}: column {name!r} has {cell!r} in row {row}, which is not a number, unlike its first cells"
     return f"{what}. Correct it, or leave the column out with --drop {shlex.quote(name)}."
 
 
