@@ -116,6 +116,65 @@ def test_dual_point_is_minus_the_gradient(loss):
         assert theta[i, k] == pytest.approx(-slope, abs=1e-8)
 
 
+@every_additive_loss
+def test_weights_of_entries_are_those_of_tasks(loss):
+    """With weights of shape (n, q) each task is a problem of its own; entries of weight zero are not there."""
+    if loss.needs_whole_samples:
+        pytest.skip(loss.needs_whole_samples)
+    Z, Y, _ = make_case(loss, 27, soft=True)
+    rng = np.random.default_rng(27)
+    w = 10.0 ** rng.uniform(-1, 1, Z.shape) * (rng.random(Z.shape) < 0.8)
+    whole, move = loss.per_entry(), rng.standard_normal(Z.shape)
+    theta = whole.dual_point(Z, Y, w)
+    dual, values = whole.dual_value(theta, Y, w), np.zeros(4)
+    balanced_theta = balanced(whole, theta, Y, w)
+    assert not theta[w == 0.0].any()
+    assert not balanced_theta[w == 0.0].any()
+    for k in range(Z.shape[1]):
+        seen = w[:, k] > 0.0
+        z, y, u, v = (array[seen, k : k + 1] for array in (Z, Y, w, move))
+        own = loss.dual_point(z, y, u)
+        np.testing.assert_allclose(theta[seen, k], own[:, 0], rtol=1e-14)
+        np.testing.assert_allclose(balanced_theta[seen, k], balanced(loss, own, y, u)[:, 0], atol=1e-12)
+        np.testing.assert_allclose(whole.curved(Z, Y, w, move)[seen, k], loss.curved(z, y, u, v)[:, 0], rtol=1e-13)
+        values += loss.value(z, y, u), loss.dual_value(own, y, u), loss.floor(y, u), loss.change(z, y, u, v)
+    found = whole.value(Z, Y, w), dual, whole.floor(Y, w), whole.change(Z, Y, w, move)
+    np.testing.assert_allclose(found, values, rtol=1e-12, atol=1e-12)
+    assert values[0] - values[1] == pytest.approx(-np.sum(Z * theta), abs=1e-12 * w.sum())
+
+
+def corner(n, q, outside):
+    """Probabilities of which the first is above 1, and the last below 0, by so much."""
+    P = np.zeros((n, q))
+    P[:, 0], P[:, -1] = 1.0 + outside, -outside
+    return P
+
+
+#: Dual points at the border of the domain of the conjugate, or outside by a share; of a loss without a border none.
+BORDERS = {
+    "squared": [],
+    "multinomial": [lambda Y, w, outside: w * (Y - corner(*Y.shape, outside))],
+    "logistic": [lambda Y, w, outside: w * (Y - 1.0 - outside), lambda Y, w, outside: w * (Y + outside)],
+    "poisson": [lambda Y, w, outside: w * (Y + outside)],
+    "huber": [lambda Y, w, outside: np.sign(Y) * 1.345 * (1.0 + outside) * w],
+}
+
+
+@every_additive_loss
+def test_the_domain_of_the_conjugate_has_its_border(loss):
+    """Finite at the border itself, minus infinity a thousandth outside, if only in one entry."""
+    _, Y, w = make_case(loss, 26)
+    for border in BORDERS[loss.name]:
+        inside, outside = (border(Y, w, share) for share in (0.0, 1e-3))
+        assert np.isfinite(loss.dual_value(inside, Y, w))
+        assert loss.dual_value(outside, Y, w) == -np.inf
+        one = inside.copy()
+        one[3] = outside[3]
+        assert loss.dual_value(one, Y, w) == -np.inf
+    if not BORDERS[loss.name]:
+        assert np.isfinite(loss.dual_value(1e6 * w * (1.0 + Y), Y, w))
+
+
 # Curvature ----------------------------------------------------------------------------------------------
 
 
