@@ -92,30 +92,44 @@ static sparse_table sparse_functions(const go_data *data)
 
 /* ---- Columns ----------------------------------------------------------------------------------------------------- */
 
-/* Column j, centered and scaled, times `row_scale` (n, or NULL). */
-void go_gather(const go_data *data, int j, const double *row_scale, double *column)
-{
-    int n = data->n;
-    ptrdiff_t between = data->by_rows ? data->stride : 1, first = data->by_rows ? j : j * data->stride;
-    if (data->kind == GO_DENSE_F64 || data->kind == GO_GRAM) {
-        const double *x = (const double *)data->X + first;
-        for (int i = 0; i < n; i++)
-            column[i] = x[i * between];
-    } else if (data->kind == GO_DENSE_F32) {
-        const float *x = (const float *)data->X + first;
-        for (int i = 0; i < n; i++)
-            column[i] = x[i * between];
-    } else {
-        memset(column, 0, (size_t)n * sizeof *column);
-        sparse_functions(data).scatter(data, j, column);
+/* Columns that follow each other, of rows that are contiguous: so many of these at a time stay in the nearest cache. */
+#define ROWS_AT_ONCE 16
+
+#define DENSE_FUNCTION(KIND, NUMBER)                                                                                   \
+    static void copy_##KIND(const go_data *data, int first, int count, double *columns)                                \
+    {                                                                                                                  \
+        const NUMBER *X = (const NUMBER *)data->X + (data->by_rows ? first : first * data->stride);                    \
+        size_t n = (size_t)data->n;                                                                                    \
+        ptrdiff_t along = data->by_rows ? data->stride : 1, across = data->by_rows ? 1 : data->stride;                 \
+        for (size_t top = 0; top < n; top += ROWS_AT_ONCE)                                                             \
+            for (int r = 0; r < count; r++)                                                                            \
+                for (size_t i = top; i < n && i < top + ROWS_AT_ONCE; i++)                                             \
+                    columns[r * n + i] = X[(ptrdiff_t)i * along + r * across];                                         \
     }
-    double mean = data->mean ? data->mean[j] : 0.0, scale = data->scale ? data->scale[j] : 1.0;
-    if (data->mean || data->scale)
-        for (int i = 0; i < n; i++)
+
+DENSE_FUNCTION(f64, double)
+DENSE_FUNCTION(f32, float)
+
+/* `count` columns from `first` on, centered and scaled, times `row_scale` (n, or NULL); one after the other. */
+void go_gather(const go_data *data, int first, int count, const double *row_scale, double *columns)
+{
+    size_t n = (size_t)data->n;
+    if (data->kind == GO_DENSE_F64 || data->kind == GO_GRAM)
+        copy_f64(data, first, count, columns);
+    else if (data->kind == GO_DENSE_F32)
+        copy_f32(data, first, count, columns);
+    else
+        memset(columns, 0, (size_t)count * n * sizeof *columns);
+    for (int j = first; j < first + count; j++) {
+        double *column = columns + (size_t)(j - first) * n;
+        double mean = data->mean ? data->mean[j] : 0.0, scale = data->scale ? data->scale[j] : 1.0;
+        if (is_sparse(data))
+            sparse_functions(data).scatter(data, j, column);
+        for (size_t i = 0; i < n && (data->mean || data->scale); i++)
             column[i] = (column[i] - mean) / scale;
-    if (row_scale)
-        for (int i = 0; i < n; i++)
+        for (size_t i = 0; i < n && row_scale; i++)
             column[i] *= row_scale[i];
+    }
 }
 
 /* ---- Products ---------------------------------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ typedef struct {
     void (*dsyrk)(char *, char *, int *, int *, double *, double *, int *, double *, double *, int *);
     void (*dpotrf)(char *, int *, double *, int *, int *);
     void (*dpotrs)(char *, int *, int *, double *, int *, double *, int *, int *);
+    void (*dsyev)(char *, char *, int *, double *, int *, double *, double *, int *, int *);
 } go_blas;
 
 /* A loss F(Z) = sum_i w_i f_i(Z_i); see losses.c. */
@@ -184,7 +185,7 @@ void go_pool(int n, double *values, const double *weights, int *work, double *bl
 
 double go_density(const go_data *data);
 int go_unit_of(const go_data *data, int row);
-void go_gather(const go_data *data, int j, const double *row_scale, double *column);
+void go_gather(const go_data *data, int first, int count, const double *row_scale, double *columns);
 size_t go_converted(const go_data *data);
 /* sums: q, converted: go_converted(data) */
 void go_correlate_all(const go_data *data, const go_blas *blas, const double *theta, double *sums, double *converted,

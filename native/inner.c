@@ -88,7 +88,7 @@ int go_has_equal_weights(const go_inner *p)
     return p->units == 0 || p->lam[0] == p->lam[p->units - 1];
 }
 
-static double penalty_of(const go_inner *p, const double *B)
+double go_penalty_of(const go_inner *p, const double *B)
 {
     go_unit_norms(p->units, p->start, p->q, B + (size_t)p->fixed * p->q, p->norms);
     return go_owl_value(p->units, p->norms, p->lam, p->work);
@@ -249,7 +249,7 @@ int go_move_to(go_inner *p, const double *V)
     size_t size = (size_t)p->rows * p->q;
     for (size_t i = 0; i < size; i++)
         p->move[i] = V[i] - p->B[i];
-    double value = value_after(p, V, p->move), penalty = penalty_of(p, V);
+    double value = value_after(p, V, p->move), penalty = go_penalty_of(p, V);
     if (!(value + penalty < p->value + p->penalty))
         return 0;
     change_after(p);
@@ -346,7 +346,13 @@ int go_minimize(go_inner *p, go_goal goal, double *guess)
         }
         return found;
     }
-    while (found == GO_ON)
-        found = gradient_steps(p, FAR_STEPS, warm);
+    while (found == GO_ON) {
+        if (go_suits_blocks(p)) {
+            found = go_block_cycles(p);
+            start_again(p);
+        }
+        if (found == GO_ON)
+            found = gradient_steps(p, FAR_STEPS, warm);
+    }
     return found;
 }

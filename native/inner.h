@@ -51,7 +51,10 @@ typedef struct {
     double *Z, *theta, *balanced;          /* n x q, at least 2 q */
     double *norms, *shrunk, *blocks;       /* units */
     int *order, *work, *pattern;           /* units, 3 x units, units */
-    double *past_B, *past_C;               /* GO_ANDERSON + 1 times rows x q */
+    double *past_B, *past_C;               /* GO_ANDERSON + 1 times rows x q; of blocks n x q for the second */
+    double *vectors, *values;              /* blocks.c: rows x largest_unit, rows; or NULL */
+    int *factored, largest_unit;           /* units: whether their vectors and values are known */
+    double *eigen_work;                    /* 34 largest_unit */
     double *cluster_sums;                  /* n x newton_size */
     double *system;                        /* 2 newton_size^2 + 4 newton_size */
 } go_inner;
@@ -67,9 +70,17 @@ void go_correlate(const go_inner *p, const double *theta, double *C);
 int go_verdict(go_inner *p);
 int go_move_to(go_inner *p, const double *V);
 int go_has_equal_weights(const go_inner *p);
+double go_penalty_of(const go_inner *p, const double *B);
 
-/* The methods: a Newton step, not zero if it helped; cycles of coordinate descent to the end. */
+/* The methods: a Newton step, not zero if it helped; cycles of coordinate descent to the end, by rows or by units. */
 int go_pattern_step(go_inner *p);
 int go_coordinate_cycles(go_inner *p);
+int go_block_cycles(go_inner *p);
+int go_suits_blocks(const go_inner *p); /* whether the last one serves */
+
+/* Anderson extrapolation of GO_ANDERSON + 1 iterates of `size` numbers: its weights, 0 if there are none, and the same
+ * combination of other iterates, the first of which does not count. */
+int go_anderson_weights(const go_blas *blas, size_t size, const double *past, double *weights);
+void go_mix(size_t size, const double *past, const double *weights, double *mixed);
 
 #endif

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+/* Units of more rows are left to gradient steps. */
+#define LARGEST_BLOCK 128
 /* Violators that may join in the first round: one in a hundred, between these. */
 #define LEAST_JOINING 50
 #define MOST_JOINING 150
@@ -42,6 +44,17 @@ static void *take(char *base, size_t *at, size_t size)
 
 #define TAKE(POINTER, COUNT) ((POINTER) = take(base, &at, (size_t)(COUNT) * sizeof *(POINTER)))
 
+/* Rows of the largest unit where blocks.c may serve, or 0: where units are rows, or too large. */
+static int largest_block(const go_data *data)
+{
+    int largest = 0;
+    if (!data->unit_start || !data->loss->quadratic || data->kind == GO_GRAM)
+        return 0;
+    for (int u = 0; u < data->n_units; u++)
+        largest = go_most(largest, data->unit_start[u + 1] - data->unit_start[u]);
+    return largest <= LARGEST_BLOCK ? largest : 0;
+}
+
 /* Give every array its place in the caller's memory; the size of all of them. */
 static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, char *base)
 {
@@ -51,6 +64,16 @@ static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, ch
     int quadratic = data->loss->quadratic, gram = data->kind == GO_GRAM;
     size_t rows = (size_t)task->capacity + 1, gram_rows = quadratic ? (size_t)task->gram_capacity : 0;
     size_t system = quadratic && q == 1 && !data->unit_start ? (rows < gram_rows ? rows : gram_rows) : 0;
+    size_t largest = (size_t)largest_block(data), past = gram_rows < rows ? gram_rows * q : rows * q, past_C = past;
+    if (largest > 0) {
+        past = rows * q;
+        past_C = n * q;
+        TAKE(p->values, rows);
+        TAKE(p->factored, rows);
+        TAKE(p->eigen_work, 34 * largest);
+        TAKE(p->vectors, rows * largest);
+    }
+    p->largest_unit = (int)largest;
     s->newton_size = (int)system;
     TAKE(s->lam, units);
     TAKE(s->norms, units);
@@ -71,7 +94,7 @@ static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, ch
     TAKE(p->pattern, rows);
     TAKE(p->B, rows * q);
     TAKE(p->C, rows * q);
-    TAKE(p->V, rows * q);
+    TAKE(p->V, (3 * rows + 1) * q + rows);
     TAKE(p->move, (rows + 5) * q);
     TAKE(p->image, rows * q);
     TAKE(s->before, rows * q);
@@ -89,8 +112,8 @@ static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, ch
     if (!quadratic && data->intercept)
         TAKE(p->balanced, n * q);
     TAKE(s->converted, go_converted(data));
-    TAKE(p->past_B, (GO_ANDERSON + 1) * (quadratic ? (gram_rows < rows ? gram_rows : rows) * q : 1) + rows);
-    TAKE(p->past_C, (GO_ANDERSON + 1) * (quadratic ? (gram_rows < rows ? gram_rows : rows) * q : 1));
+    TAKE(p->past_B, (GO_ANDERSON + 1) * (quadratic ? past : 1) + rows);
+    TAKE(p->past_C, (GO_ANDERSON + 1) * (quadratic ? past_C : 1));
     TAKE(p->system, 2 * system * system + 4 * system);
     TAKE(p->cluster_sums, n * system);
     TAKE(s->gram, gram_rows * gram_rows);

@@ -45,7 +45,7 @@ _SOURCES = _FOLDER.parents[1] / "native"
 _DENSE_F64, _DENSE_F32, _CSC_F64, _CSC_F32, _GRAM = range(5)
 
 
-_ROUTINES = ("dgemm", "dgemv", "dsyrk", "dpotrf", "dpotrs")
+_ROUTINES = ("dgemm", "dgemv", "dsyrk", "dpotrf", "dpotrs", "dsyev")
 
 
 class _Blas(Structure):
