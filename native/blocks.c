@@ -12,9 +12,13 @@
 #define PATIENCE 60
 /* Epochs of the first cycle: from far away a look at the gap comes sooner. */
 #define FIRST_EPOCHS 2
+/* Rows of a unit that are few for BLAS. */
+#define FEW_ROWS 48
 /* Newton steps for the norm of a unit, and how exactly it is found. */
 #define NORM_STEPS 50
 #define NORM_RTOL 1e-12
+/* Epochs to the goal that a round is worth, in those that it costs: often it is the last one then. */
+#define WORTHWHILE 3.0
 /* Workspace of the eigenvalues of a matrix, in its rows. */
 #define EIGEN_WORK 34
 
@@ -39,11 +43,14 @@ int go_suits_blocks(const go_inner *p)
 static void factor(const go_inner *p, int unit, block b)
 {
     int size = b.size, n = p->n, room = EIGEN_WORK * p->largest_unit, failed = 0;
-    double one = 1.0, zero = 0.0, trace = 0.0;
+    double one = 1.0, zero = 0.0, trace = 0.0, *A = p->A + (size_t)b.first * n;
     if (p->factored[unit])
         return;
     p->factored[unit] = 1;
-    p->blas->dsyrk("U", "T", &size, &n, &one, p->A + (size_t)b.first * n, &n, &zero, b.vectors, &size);
+    if (size <= FEW_ROWS) /* so small that half of the products take longer than all of them */
+        p->blas->dgemm("T", "N", &size, &size, &n, &one, A, &n, A, &n, &zero, b.vectors, &size);
+    else
+        p->blas->dsyrk("U", "T", &size, &n, &one, A, &n, &zero, b.vectors, &size);
     for (int i = 0; i < size; i++)
         trace += b.vectors[(size_t)i * size + i];
     if (isfinite(trace))
@@ -178,12 +185,21 @@ static void extrapolate(go_inner *p, size_t size, size_t samples)
     p->penalty = penalty;
 }
 
-/* Cycles of epochs, each ended by an extrapolation and a look at the gap. Past residuals are in past_C. */
+/* Epochs to the goal if each takes as much off the logarithm of the gap as those since the last look. */
+static double epochs_left(const go_inner *p, double gap_before, int epochs)
+{
+    double rate = log(gap_before / p->gap) / epochs;
+    return rate > 0.0 ? log(p->gap / p->goal.tight) / rate : INFINITY;
+}
+
+/* Cycles of epochs, each ended by an extrapolation and a look at the gap. Past residuals are in past_C. A gap that
+ * would do for another round does not where the goal is nearer than that round is worth. */
 int go_block_cycles(go_inner *p)
 {
     size_t size = (size_t)p->rows * p->q, samples = (size_t)p->n * p->q;
     int found = GO_ON, epochs = p->steps ? GO_ANDERSON : FIRST_EPOCHS;
     p->value = go_evaluate(p, p->B, p->theta);
+    p->gap = go_gap_of(p);
     while (found == GO_ON && p->steps - p->halved_at <= PATIENCE && p->steps + GO_ANDERSON <= p->goal.max_steps) {
         for (int e = 0; e <= epochs; e++) {
             if (e > 0)
@@ -196,9 +212,14 @@ int go_block_cycles(go_inner *p)
         p->penalty = go_penalty_of(p, p->B);
         if (epochs == GO_ANDERSON)
             extrapolate(p, size, samples);
-        epochs = GO_ANDERSON;
         go_correlate(p, p->theta, p->C);
+        double before = p->gap;
         found = go_verdict(p);
+        double left = epochs_left(p, before, epochs);
+        int is_far = p->gap > p->goal.tight && p->steps + GO_ANDERSON <= p->goal.max_steps;
+        if (found == GO_DONE && is_far && left <= WORTHWHILE * p->goal.free_steps)
+            found = GO_ON;
+        epochs = left < GO_ANDERSON ? (int)left + 1 : GO_ANDERSON;
     }
     return found;
 }

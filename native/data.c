@@ -92,19 +92,29 @@ static sparse_table sparse_functions(const go_data *data)
 
 /* ---- Columns ----------------------------------------------------------------------------------------------------- */
 
-/* Columns that follow each other, of rows that are contiguous: so many of these at a time stay in the nearest cache. */
-#define ROWS_AT_ONCE 16
+/* Pieces of so many rows and columns are turned at a time, in the nearest cache. */
+#define PIECE_ROWS 64
+#define PIECE_COLUMNS 32
 
 #define DENSE_FUNCTION(KIND, NUMBER)                                                                                   \
     static void copy_##KIND(const go_data *data, int first, int count, double *columns)                                \
     {                                                                                                                  \
         const NUMBER *X = (const NUMBER *)data->X + (data->by_rows ? first : first * data->stride);                    \
-        size_t n = (size_t)data->n;                                                                                    \
-        ptrdiff_t along = data->by_rows ? data->stride : 1, across = data->by_rows ? 1 : data->stride;                 \
-        for (size_t top = 0; top < n; top += ROWS_AT_ONCE)                                                             \
-            for (int r = 0; r < count; r++)                                                                            \
-                for (size_t i = top; i < n && i < top + ROWS_AT_ONCE; i++)                                             \
-                    columns[r * n + i] = X[(ptrdiff_t)i * along + r * across];                                         \
+        NUMBER piece[PIECE_ROWS * PIECE_COLUMNS];                                                                      \
+        int n = data->n;                                                                                               \
+        for (int r = 0; r < count && !data->by_rows; r++)                                                              \
+            for (int i = 0; i < n; i++)                                                                                \
+                columns[(size_t)r * n + i] = X[r * data->stride + i];                                                  \
+        for (int r = 0; r < count && data->by_rows; r += PIECE_COLUMNS)                                                \
+            for (int top = 0; top < n; top += PIECE_ROWS) {                                                            \
+                int rows = n - top < PIECE_ROWS ? n - top : PIECE_ROWS;                                                \
+                int width = count - r < PIECE_COLUMNS ? count - r : PIECE_COLUMNS;                                     \
+                for (int i = 0; i < rows; i++)                                                                         \
+                    memcpy(piece + i * PIECE_COLUMNS, X + (top + i) * data->stride + r, width * sizeof *piece);        \
+                for (int k = 0; k < width; k++)                                                                        \
+                    for (int i = 0; i < rows; i++)                                                                     \
+                        columns[(size_t)(r + k) * n + top + i] = piece[i * PIECE_COLUMNS + k];                         \
+            }                                                                                                          \
     }
 
 DENSE_FUNCTION(f64, double)

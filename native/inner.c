@@ -116,7 +116,7 @@ static double shrink(const go_inner *p, double *V, double step)
 }
 
 /* The duality gap on the working set at B, C, value and penalty (and theta, if the loss is not quadratic). */
-static double gap_of(go_inner *p)
+double go_gap_of(go_inner *p)
 {
     size_t size = (size_t)p->n * p->q;
     const double *C = p->C, *theta = p->theta;
@@ -158,7 +158,7 @@ static void remember(go_inner *p, double objective)
 /* Look at the gap, and whether to go on. */
 int go_verdict(go_inner *p)
 {
-    p->gap = gap_of(p);
+    p->gap = go_gap_of(p);
     if (p->gap <= p->goal.tight || (p->gap <= p->goal.loose && p->steps >= p->goal.free_steps))
         return GO_DONE;
     if (p->steps >= p->goal.max_steps)
@@ -230,7 +230,7 @@ static int gradient_steps(go_inner *p, int count, int warm)
                 p->value = go_evaluate(p, p->B, p->theta);
                 go_correlate(p, p->theta, p->C);
             }
-            p->gap = gap_of(p);
+            p->gap = go_gap_of(p);
             return GO_DONE;
         }
         if (i == count || p->steps % CHECK_EVERY == 0 || p->steps >= p->goal.max_steps ||

@@ -71,6 +71,7 @@ int go_verdict(go_inner *p);
 int go_move_to(go_inner *p, const double *V);
 int go_has_equal_weights(const go_inner *p);
 double go_penalty_of(const go_inner *p, const double *B);
+double go_gap_of(go_inner *p);
 
 /* The methods: a Newton step, not zero if it helped; cycles of coordinate descent to the end, by rows or by units. */
 int go_pattern_step(go_inner *p);

@@ -191,14 +191,19 @@ static void refresh_from_data(go_solver *s)
     s->passes += 1.0;
 }
 
-/* Loss, residual and correlations of all units at p.B. */
-static void refresh(go_solver *s)
+/* Loss, residual and correlations of all units at p.B; `known` is X^T theta there, or NULL. */
+static void refresh(go_solver *s, const double *known)
 {
-    if (s->data->kind == GO_GRAM)
+    go_inner *p = &s->p;
+    if (known) {
+        p->value = go_evaluate(p, p->B, p->theta);
+        memcpy(s->C, known, (size_t)s->data->d * p->q * sizeof *s->C);
+    } else if (s->data->kind == GO_GRAM) {
         refresh_from_gram(s);
-    else
+    } else {
         refresh_from_data(s);
-    s->passes += (double)s->p.rows / s->data->d;
+    }
+    s->passes += (double)p->rows / s->data->d;
     go_unit_norms(s->data->n_units, s->data->unit_start, s->data->q, s->C, s->norms);
 }
 
@@ -296,10 +301,10 @@ static int look_ahead(go_solver *s)
     if (!guess)
         return 1;
     memcpy(p->B, guess, size * sizeof *p->B);
-    refresh(s);
+    refresh(s, NULL);
     if (!(objective(s) < before)) {
         memcpy(p->B, s->before, size * sizeof *p->B);
-        refresh(s);
+        refresh(s, NULL);
     }
     return 1;
 }
@@ -342,11 +347,17 @@ static int solve_one(go_solver *s, double goal, double *gap_found, int *steps_fo
             p->lipschitz = 0.0;
         p->newton_size = c.cut ? 0 : s->newton_size;
         double *guess = round == 0 && !ahead ? extrapolated(s) : NULL;
-        int end = go_minimize(p, go_inner_goal(s, &c, goal, gap, s->task->max_steps - steps), guess);
+        go_goal aim = go_inner_goal(s, &c, goal, gap, s->task->max_steps - steps);
+        int end = go_minimize(p, aim, guess);
         steps += p->steps;
         c.inner_gap = p->gap;
         c.last_gap = gap;
-        refresh(s);
+        if (s->task->unchecked && end == GO_DONE && !c.cut && p->gap <= aim.tight) {
+            *gap_found = p->gap;
+            *steps_found = steps;
+            return GO_CONVERGED;
+        }
+        refresh(s, NULL);
         ended = end != GO_DONE || pause_and_ask(s);
     }
 }
@@ -462,7 +473,7 @@ ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_blas *blas
         task->status[k] = GO_NOT_RUN;
     int n_run = 0;
     if (begin(&s)) {
-        refresh(&s);
+        refresh(&s, data->loss->quadratic && data->kind != GO_GRAM ? task->init_C : NULL);
         n_run = follow(&s);
     } else {
         task->status[0] = GO_NO_ROOM;
