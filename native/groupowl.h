@@ -190,6 +190,10 @@ double go_density(const go_data *data);
 int go_unit_of(const go_data *data, int row);
 void go_gather(const go_data *data, int first, int count, const double *row_scale, double *columns);
 size_t go_converted(const go_data *data);
+void go_predict_sparse(const go_data *data, int rows, const int *column, const double *row_scale, const double *B,
+                       double *work, double *Z);
+void go_correlate_sparse(const go_data *data, int rows, const int *column, const double *row_scale,
+                         const double *theta, double *work, double *scaled, double *C);
 /* sums: q, converted: go_converted(data) */
 void go_correlate_all(const go_data *data, const go_blas *blas, const double *theta, double *sums, double *converted,
                       double *C);

@@ -32,13 +32,20 @@
 /* Z = A B */
 void go_predict(const go_inner *p, const double *B, double *Z)
 {
-    go_multiply(p->blas, p->q, p->n, p->rows, B, p->A, p->n, 1, 0, Z);
+    if (p->sparse)
+        go_predict_sparse(p->sparse, p->rows, p->feature, p->row_scale, B, p->sparse_work, Z);
+    else
+        go_multiply(p->blas, p->q, p->n, p->rows, B, p->A, p->n, 1, 0, Z);
 }
 
 /* C = A^T theta */
 void go_correlate(const go_inner *p, const double *theta, double *C)
 {
-    go_multiply(p->blas, p->q, p->rows, p->n, theta, p->A, p->n, 0, 0, C);
+    if (p->sparse)
+        go_correlate_sparse(p->sparse, p->rows, p->feature, p->row_scale, theta, p->sparse_work,
+                            p->sparse_work + 2 * p->q, C);
+    else
+        go_multiply(p->blas, p->q, p->rows, p->n, theta, p->A, p->n, 0, 0, C);
 }
 
 /* image = G move; G is symmetric, and by lines those of rows that do not move are left out */

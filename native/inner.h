@@ -30,6 +30,11 @@ typedef struct {
     double *A;              /* (n, rows) by columns */
     double *G;              /* A^T A, columns `ldg` apart; NULL: products with A */
     int ldg;
+    const go_data *sparse;  /* products with A are those with the columns `feature` of these data; or NULL */
+    const int *feature;
+    const double *row_scale;
+    double *sparse_work;    /* 2 q, and n q where there is a row scale */
+    double column_work;     /* what a product with a column costs, in numbers of a dense one: n, or less */
     const double *Y, *w;    /* of losses that are not quadratic */
     double *B;              /* coefficients */
     double *C;              /* minus the gradient of the loss there */

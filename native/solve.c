@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+/* A number of a sparse column takes as long as so many of a dense one. */
+#define SPARSE_PRICE 6.0
 /* Units of more rows are left to gradient steps. */
 #define LARGEST_BLOCK 128
 /* Violators that may join in the first round: one in a hundred, between these. */
@@ -109,6 +111,8 @@ static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, ch
         TAKE(s->row_scale, n);
         TAKE(s->samples, n * q);
     }
+    if (quadratic && (data->kind == GO_CSC_F64 || data->kind == GO_CSC_F32))
+        TAKE(p->sparse_work, 2 * q + (data->weight ? n * q : 0));
     if (!quadratic && data->intercept)
         TAKE(p->balanced, n * q);
     TAKE(s->converted, go_converted(data));
@@ -463,6 +467,13 @@ ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_blas *blas
     p->Y = s.Y;
     p->w = s.w;
     p->fixed = data->intercept && !data->loss->quadratic;
+    p->column_work = data->n;
+    if (p->sparse_work && SPARSE_PRICE * go_density(data) < 1.0) {
+        p->sparse = data;
+        p->feature = s.feature;
+        p->row_scale = s.row_scale;
+        p->column_work = SPARSE_PRICE * go_density(data) * data->n;
+    }
     p->start = data->unit_start ? s.start : NULL;
     p->pause = pause_and_ask;
     p->pause_argument = &s;

@@ -155,7 +155,7 @@ static int wants_gram(const go_solver *s, int another_round)
         return !another_round && p->rows <= 4 * p->n;
     if (another_round)
         return 0;
-    double saved = USUAL_STEPS * (4.0 * p->n - 2.0 * p->rows) * p->q;
+    double saved = USUAL_STEPS * (4.0 * p->column_work - 2.0 * p->rows) * p->q;
     return saved > 0.0 && saved >= GRAM_PRICE * p->n * (p->rows - s->gram_rows);
 }
 
@@ -277,7 +277,7 @@ go_goal go_inner_goal(const go_solver *s, const go_choice *c, double goal, doubl
     if (c->violators == 0 && !c->everything && c->inner_gap <= 1.2 * tight)
         tight *= c->relative; /* so accurate it was already, and yet the gap of the whole problem is too large */
     double round_cost = 2.0 * go_density(s->data) * p->n * s->data->d * p->q + ROUND_OVERHEAD;
-    double step_cost = (p->G ? 2.0 * p->rows : 4.0 * p->n) * p->rows * p->q + 500.0;
+    double step_cost = (p->G ? 2.0 * p->rows : 4.0 * p->column_work) * p->rows * p->q + 500.0;
     double loose = c->violators > 0 && c->relative * gap > tight ? c->relative * gap : tight;
     double free_steps = c->cut ? 0.0 : round_cost / step_cost;
     return (go_goal){tight, loose, free_steps < MOST_FREE_STEPS ? (int)free_steps : MOST_FREE_STEPS, steps_left};

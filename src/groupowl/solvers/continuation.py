@@ -43,8 +43,8 @@ _ENTRIES_PER_TASK, _MOST_ENTRIES = 2**23, 2**26
 _FEW_ROWS, _ALL_ROWS = 200, 1000
 # Multiplications with all of X up to which the compiled certificate takes less time than NumPy's calls.
 _MOST_PRODUCTS = 2**18
-# How often it goes on after a certificate that fell short.
-_MOST_RETURNS = 20
+# It goes on after a certificate that fell short while each gap is less than this part of the one before.
+_GOOD_RETURN = 0.9
 # Alphas for which it is asked at once, and coefficients that they may have together: a path may end early.
 _MOST_PROPOSALS = 50
 # The same where solutions are kept as soon as they are there: an interrupt costs what one call was to find.
@@ -400,22 +400,21 @@ class Continuation:
         The certificate is that look. Where it falls short, the kernel goes on with the products that it has made.
         """
         problem = self.small.with_lam(alpha * weights)
-        goal, steps, passes = problem.goal(self.settings.tol), 0, 0.0
-        for _ in range(_MOST_RETURNS):
+        goal, gap = problem.goal(self.settings.tol), np.inf
+        while True:
             B = found.stack()[0]
             residual = self.looks(problem.lam[None], B[None])[0][0]
             certificate = problem.certify(B, residual=residual)
-            goes_on = found.status[0] == kernel.CONVERGED and residual.descent is not None and B.any()
-            if certificate.gap <= goal or not goes_on:
-                break
-            steps, passes = steps + int(found.steps[0]), passes + float(found.passes[0])
+            is_final = found.status[0] != kernel.CONVERGED or residual.descent is None or not B.any()
+            if is_final or certificate.gap <= goal or not certificate.gap <= _GOOD_RETURN * gap:
+                return found, [(residual, certificate)]
             start = {"B_init": B, "products_init": residual.descent, "unchecked": True}
-            found = self._asked(data, weights, [alpha], steps, **start)
-            if found.n_run == 0: # TODO
-                break
-        found.steps[0] += steps
-        found.passes[0] += passes
-        return found, [(residual, certificate)]
+            more = self._asked(data, weights, [alpha], int(found.steps[0]), **start)
+            if more.n_run == 0:
+                return found, [(residual, certificate)]
+            more.steps[0] += found.steps[0]
+            more.passes[0] += found.passes[0]
+            found, gap = more, certificate.gap
 
     def _rescue(self, found: kernel.Proposals) -> None:
         """Go to the last coefficients that the kernel has found before it was interrupted."""
