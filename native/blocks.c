@@ -19,8 +19,6 @@
 #define NORM_RTOL 1e-12
 /* Epochs to the goal that a round is worth, in those that it costs: often it is the last one then. */
 #define WORTHWHILE 3.0
-/* Workspace of the eigenvalues of a matrix, in its rows. */
-#define EIGEN_WORK 34
 
 /* The rows of a unit, and where what belongs to it is. */
 typedef struct {
@@ -42,7 +40,7 @@ int go_suits_blocks(const go_inner *p)
 /* Eigenvalues and -vectors of A_u^T A_u, once; its trace as a bound on all of them where that fails. */
 static void factor(const go_inner *p, int unit, block b)
 {
-    int size = b.size, n = p->n, room = EIGEN_WORK * p->largest_unit, failed = 0;
+    int size = b.size, n = p->n, room = GO_EIGEN_WORK * p->largest_unit, failed = 0;
     double one = 1.0, zero = 0.0, trace = 0.0, *A = p->A + (size_t)b.first * n;
     if (p->factored[unit])
         return;

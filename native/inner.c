@@ -1,5 +1,6 @@
 /* Minimization on a working set: proximal gradient steps of Barzilai-Borwein length for all problems, Newton steps
- * along the pattern for one task, coordinate descent with Anderson extrapolation for equal weights and several tasks.
+ * along the pattern for one task, coordinate descent with Anderson extrapolation for equal weights and several tasks or
+ * units of several rows.
  * The NumPy twin is groupowl/solvers/inner; formulas: docs/mathematics/solver.rst, "Inner solvers". */
 #include "inner.h"
 

@@ -1,4 +1,4 @@
-/* The problem on a working set, and the methods that minimize it (inner.c, newton.c, coordinates.c). */
+/* The problem on a working set, and the methods that minimize it (inner.c, newton.c, coordinates.c, blocks.c). */
 #ifndef INNER_H
 #define INNER_H
 
@@ -8,6 +8,8 @@
 
 #define GO_MEMORY 3
 #define GO_ANDERSON 5
+/* Workspace of the eigenvalues of a matrix, in its rows. */
+#define GO_EIGEN_WORK 34
 
 /* How a method ended. */
 enum { GO_ON, GO_DONE, GO_SLOW, GO_PAUSED };
@@ -59,7 +61,7 @@ typedef struct {
     double *past_B, *past_C;               /* GO_ANDERSON + 1 times rows x q; of blocks n x q for the second */
     double *vectors, *values;              /* blocks.c: rows x largest_unit, rows; or NULL */
     int *factored, largest_unit;           /* units: whether their vectors and values are known */
-    double *eigen_work;                    /* 34 largest_unit */
+    double *eigen_work;                    /* GO_EIGEN_WORK largest_unit */
     double *cluster_sums;                  /* n x newton_size */
     double *system;                        /* 2 newton_size^2 + 4 newton_size */
 } go_inner;

@@ -72,7 +72,7 @@ static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, ch
         past_C = n * q;
         TAKE(p->values, rows);
         TAKE(p->factored, rows);
-        TAKE(p->eigen_work, 34 * largest);
+        TAKE(p->eigen_work, GO_EIGEN_WORK * largest);
         TAKE(p->vectors, rows * largest);
     }
     p->largest_unit = (int)largest;

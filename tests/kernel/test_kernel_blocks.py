@@ -79,7 +79,8 @@ def test_agrees_with_the_solver_in_numpy(q, fit_intercept):
     lam = np.full(len(starts) - 1, 0.1 * go.lam_max(X, Y, "constant", **options))
     compiled = go.solve(X, Y, lam, tol=1e-10, **options)
     in_numpy = go.solve(X, Y, lam, tol=1e-10, solver=go.WorkingSet(first_size=5), **options)
-    assert compiled.converged and in_numpy.converged
+    assert compiled.converged
+    assert in_numpy.converged
     assert abs(compiled.primal - in_numpy.primal) <= max(compiled.gap, in_numpy.gap)
     np.testing.assert_allclose(compiled.B, in_numpy.B, atol=1e-4)
     assert np.array_equal(compiled.support, in_numpy.support)
@@ -154,7 +155,7 @@ def test_products_that_are_known_are_not_made_again(size):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Arguments of all calls of the kernel; all data count as large. `compress=True` keeps small fits out of one call."""
+    """Arguments of all calls of the kernel; all data count as large. With `compress=True` small fits make such calls."""
     made, solve = [], kernel.solve
 
     def recorded(*arguments, **options):
@@ -173,7 +174,8 @@ def test_a_solve_goes_on_from_the_certificate_that_fell_short(calls, monkeypatch
     loose = replace(build_problem(X, Y, np.ones(90)), penalty=GroupOWL(np.ones(90)))
     monkeypatch.setattr(continuation, "KERNEL_GOAL", 1e4)  # far from what is to be proved
     result = go.solve(X, Y, lam, tol=TOL, feature_groups=groups, solver=go.WorkingSet(compress=True))
-    assert result.converged and result.gap <= loose.goal(TOL)
+    assert result.converged
+    assert result.gap <= loose.goal(TOL)
     assert len(calls) > 1
     assert [options["products_init"] is not None for options in calls[1:]] == [True] * (len(calls) - 1)
     assert all(options["unchecked"] for options in calls)
@@ -185,7 +187,7 @@ def test_a_solve_has_one_product_less(calls, monkeypatch):
     lam = np.full(90, 0.3 * go.lam_max(X, Y, "constant"))
     result = go.solve(X, Y, lam, solver=go.WorkingSet(compress=True))
     solve = kernel.solve
-    monkeypatch.setattr(kernel, "solve", lambda *arguments, **options: solve(*arguments, **(options | {"unchecked": 0})))
+    monkeypatch.setattr(kernel, "solve", lambda *data, **options: solve(*data, **(options | {"unchecked": False})))
     checked = go.solve(X, Y, lam, solver=go.WorkingSet(compress=True))
     assert result.n_passes <= checked.n_passes - 0.99
     np.testing.assert_array_equal(result.B, checked.B)
