@@ -1,4 +1,4 @@
-"""Groups of columns with equal weights in the compiled kernel: block coordinate descent, and what a solve may leave out.
+"""Groups of columns with equal weights in the compiled kernel: block coordinate descent, and what solves leave out.
 
 Also products with sparse columns of working sets, which are never made.
 """
@@ -155,7 +155,7 @@ def test_products_that_are_known_are_not_made_again(size):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Arguments of all calls of the kernel; all data count as large. With `compress=True` small fits make such calls."""
+    """Arguments of all calls of the kernel; all data count as large. With `compress=True` small fits make them."""
     made, solve = [], kernel.solve
 
     def recorded(*arguments, **options):
