@@ -56,7 +56,7 @@ static void set_predictor(const go_data *data, const go_certificate *c, const go
     for (int first = 0; first < c->n_rows; first += GATHERED) {
         int count = c->n_rows - first < GATHERED ? c->n_rows - first : GATHERED;
         for (int r = 0; r < count; r++)
-            go_gather(data, c->row[first + r], NULL, gathered + (size_t)r * n);
+            go_gather(data, c->row[first + r], 1, NULL, gathered + (size_t)r * n);
         go_multiply(blas, q, n, count, c->B + (size_t)first * q, gathered, n, 1, 0, piece);
         for (size_t at = 0; at < (size_t)n * q; at++)
             go_add(Z + at, piece[at]);

@@ -81,15 +81,15 @@ static double penalty_by_task(const go_inner *p, const double *B)
     return p->lam[0] * sum;
 }
 
-/* Weights of the last iterates in their extrapolation: least squares on their differences; 0 if there is none. */
-static int anderson_weights(const go_inner *p, size_t size, double *weights)
+/* Least squares on the differences of the iterates. */
+int go_anderson_weights(const go_blas *blas, size_t size, const double *past, double *weights)
 {
     double S[GO_ANDERSON * GO_ANDERSON], sum = 0.0, trace = 0.0;
     int count = GO_ANDERSON, one = 1, failed = 0;
     for (int a = 0; a < GO_ANDERSON; a++) {
-        const double *x = p->past_B + a * size;
+        const double *x = past + a * size;
         for (int b = 0; b <= a; b++) {
-            const double *y = p->past_B + b * size;
+            const double *y = past + b * size;
             double product = 0.0;
             for (size_t i = 0; i < size; i++)
                 product += (x[size + i] - x[i]) * (y[size + i] - y[i]);
@@ -101,10 +101,10 @@ static int anderson_weights(const go_inner *p, size_t size, double *weights)
         S[a * GO_ANDERSON + a] += 1e-12 * trace;
         weights[a] = 1.0;
     }
-    p->blas->dpotrf("L", &count, S, &count, &failed);
+    blas->dpotrf("L", &count, S, &count, &failed);
     if (failed)
         return 0;
-    p->blas->dpotrs("L", &count, &one, S, &count, weights, &count, &failed);
+    blas->dpotrs("L", &count, &one, S, &count, weights, &count, &failed);
     for (int a = 0; a < GO_ANDERSON; a++)
         sum += weights[a];
     for (int a = 0; a < GO_ANDERSON; a++)
@@ -121,8 +121,7 @@ static double value_change(size_t size, const double *B_0, const double *C_0, co
     return -0.5 * sum;
 }
 
-/* The same combination of the last iterates `past`, the first of which does not count. */
-static void mix(size_t size, const double *past, const double *weights, double *mixed)
+void go_mix(size_t size, const double *past, const double *weights, double *mixed)
 {
     memset(mixed, 0, size * sizeof *mixed);
     for (int a = 0; a < GO_ANDERSON; a++)
@@ -149,9 +148,9 @@ int go_coordinate_cycles(go_inner *p)
         double before = p->value;
         p->value = before + value_change(size, B, C, end_B, end_C);
         p->penalty = penalty_by_task(p, end_B);
-        if (anderson_weights(p, size, weights)) {
-            mix(size, B, weights, p->V);
-            mix(size, C, weights, p->image);
+        if (go_anderson_weights(p->blas, size, B, weights)) {
+            go_mix(size, B, weights, p->V);
+            go_mix(size, C, weights, p->image);
             double value = before + value_change(size, B, C, p->V, p->image), penalty = penalty_by_task(p, p->V);
             if (value + penalty < p->value + p->penalty) {
                 p->value = value;

@@ -32,6 +32,7 @@ typedef struct {
     void (*dsyrk)(char *, char *, int *, int *, double *, double *, int *, double *, double *, int *);
     void (*dpotrf)(char *, int *, double *, int *, int *);
     void (*dpotrs)(char *, int *, int *, double *, int *, double *, int *, int *);
+    void (*dsyev)(char *, char *, int *, double *, int *, double *, double *, int *, int *);
 } go_blas;
 
 /* A loss F(Z) = sum_i w_i f_i(Z_i); see losses.c. */
@@ -94,6 +95,9 @@ typedef struct {
     const int *init_row;
     const double *init_B;   /* (n_init, q) */
     const double *init_intercept; /* q, or NULL for that of the null model */
+    const double *init_C;   /* (d, q): X^T theta at the start, where it is known, or NULL; squared loss only */
+    int unchecked;          /* end without a product with all of X once the working set's own gap is small enough: the
+                               caller looks at the whole problem anyway, and starts again from what it sees there */
     /* results */
     int room;               /* rows that fit into row and B, over all solves */
     int *first;             /* n_lam + 1: rows of solve k are first[k] .. first[k + 1] - 1 */
@@ -202,8 +206,12 @@ void go_pool(int n, double *values, const double *weights, int *work, double *bl
 
 double go_density(const go_data *data);
 int go_unit_of(const go_data *data, int row);
-void go_gather(const go_data *data, int j, const double *row_scale, double *column);
+void go_gather(const go_data *data, int first, int count, const double *row_scale, double *columns);
 size_t go_converted(const go_data *data);
+void go_predict_sparse(const go_data *data, int rows, const int *column, const double *row_scale, const double *B,
+                       double *work, double *Z);
+void go_correlate_sparse(const go_data *data, int rows, const int *column, const double *row_scale,
+                         const double *theta, double *work, double *scaled, double *C);
 /* sums: q, converted: go_converted(data) */
 void go_correlate_all(const go_data *data, const go_blas *blas, const double *theta, double *sums, double *converted,
                       double *C);

@@ -1,5 +1,6 @@
 /* Minimization on a working set: proximal gradient steps of Barzilai-Borwein length for all problems, Newton steps
- * along the pattern for one task, coordinate descent with Anderson extrapolation for equal weights and several tasks.
+ * along the pattern for one task, coordinate descent with Anderson extrapolation for equal weights and several tasks or
+ * units of several rows.
  * The NumPy twin is groupowl/solvers/inner; formulas: docs/mathematics/solver.rst, "Inner solvers". */
 #include "inner.h"
 
@@ -32,13 +33,20 @@
 /* Z = A B */
 void go_predict(const go_inner *p, const double *B, double *Z)
 {
-    go_multiply(p->blas, p->q, p->n, p->rows, B, p->A, p->n, 1, 0, Z);
+    if (p->sparse)
+        go_predict_sparse(p->sparse, p->rows, p->feature, p->row_scale, B, p->sparse_work, Z);
+    else
+        go_multiply(p->blas, p->q, p->n, p->rows, B, p->A, p->n, 1, 0, Z);
 }
 
 /* C = A^T theta */
 void go_correlate(const go_inner *p, const double *theta, double *C)
 {
-    go_multiply(p->blas, p->q, p->rows, p->n, theta, p->A, p->n, 0, 0, C);
+    if (p->sparse)
+        go_correlate_sparse(p->sparse, p->rows, p->feature, p->row_scale, theta, p->sparse_work,
+                            p->sparse_work + 2 * p->q, C);
+    else
+        go_multiply(p->blas, p->q, p->rows, p->n, theta, p->A, p->n, 0, 0, C);
 }
 
 /* image = G move; G is symmetric, and by lines those of rows that do not move are left out */
@@ -88,7 +96,7 @@ int go_has_equal_weights(const go_inner *p)
     return p->units == 0 || p->lam[0] == p->lam[p->units - 1];
 }
 
-static double penalty_of(const go_inner *p, const double *B)
+double go_penalty_of(const go_inner *p, const double *B)
 {
     go_unit_norms(p->units, p->start, p->q, B + (size_t)p->fixed * p->q, p->norms);
     return go_owl_value(p->units, p->norms, p->lam, p->work);
@@ -116,7 +124,7 @@ static double shrink(const go_inner *p, double *V, double step)
 }
 
 /* The duality gap on the working set at B, C, value and penalty (and theta, if the loss is not quadratic). */
-static double gap_of(go_inner *p)
+double go_gap_of(go_inner *p)
 {
     size_t size = (size_t)p->n * p->q;
     const double *C = p->C, *theta = p->theta;
@@ -158,7 +166,7 @@ static void remember(go_inner *p, double objective)
 /* Look at the gap, and whether to go on. */
 int go_verdict(go_inner *p)
 {
-    p->gap = gap_of(p);
+    p->gap = go_gap_of(p);
     if (p->gap <= p->goal.tight || (p->gap <= p->goal.loose && p->steps >= p->goal.free_steps))
         return GO_DONE;
     if (p->steps >= p->goal.max_steps)
@@ -230,7 +238,7 @@ static int gradient_steps(go_inner *p, int count, int warm)
                 p->value = go_evaluate(p, p->B, p->theta);
                 go_correlate(p, p->theta, p->C);
             }
-            p->gap = gap_of(p);
+            p->gap = go_gap_of(p);
             return GO_DONE;
         }
         if (i == count || p->steps % CHECK_EVERY == 0 || p->steps >= p->goal.max_steps ||
@@ -249,7 +257,7 @@ int go_move_to(go_inner *p, const double *V)
     size_t size = (size_t)p->rows * p->q;
     for (size_t i = 0; i < size; i++)
         p->move[i] = V[i] - p->B[i];
-    double value = value_after(p, V, p->move), penalty = penalty_of(p, V);
+    double value = value_after(p, V, p->move), penalty = go_penalty_of(p, V);
     if (!(value + penalty < p->value + p->penalty)) {
         if (!p->loss->quadratic) /* theta is that of V */
             go_evaluate(p, p->B, p->theta);
@@ -350,7 +358,13 @@ int go_minimize(go_inner *p, go_goal goal, double *guess)
         }
         return found;
     }
-    while (found == GO_ON)
-        found = gradient_steps(p, FAR_STEPS, warm);
+    while (found == GO_ON) {
+        if (go_suits_blocks(p)) {
+            found = go_block_cycles(p);
+            start_again(p);
+        }
+        if (found == GO_ON)
+            found = gradient_steps(p, FAR_STEPS, warm);
+    }
     return found;
 }

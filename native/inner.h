@@ -1,4 +1,4 @@
-/* The problem on a working set, and the methods that minimize it (inner.c, newton.c, coordinates.c). */
+/* The problem on a working set, and the methods that minimize it (inner.c, newton.c, coordinates.c, blocks.c). */
 #ifndef INNER_H
 #define INNER_H
 
@@ -8,6 +8,8 @@
 
 #define GO_MEMORY 3
 #define GO_ANDERSON 5
+/* Workspace of the eigenvalues of a matrix, in its rows. */
+#define GO_EIGEN_WORK 34
 
 /* How a method ended. */
 enum { GO_ON, GO_DONE, GO_SLOW, GO_PAUSED };
@@ -30,6 +32,11 @@ typedef struct {
     double *A;              /* (n, rows) by columns */
     double *G;              /* A^T A, columns `ldg` apart; NULL: products with A */
     int ldg;
+    const go_data *sparse;  /* products with A are those with the columns `feature` of these data; or NULL */
+    const int *feature;
+    const double *row_scale;
+    double *sparse_work;    /* 2 q, and n q where there is a row scale */
+    double column_work;     /* what a product with a column costs, in numbers of a dense one: n, or less */
     const double *Y, *w;    /* of losses that are not quadratic */
     double *B;              /* coefficients */
     double *C;              /* minus the gradient of the loss there */
@@ -51,8 +58,11 @@ typedef struct {
     double *Z, *theta, *balanced;          /* n x q, at least 2 q */
     double *norms, *shrunk, *blocks;       /* units */
     int *order, *work, *pattern;           /* units, 3 x units, units */
-    double *past_B, *past_C;               /* GO_ANDERSON + 1 times rows x q */
+    double *past_B, *past_C;               /* GO_ANDERSON + 1 times rows x q; of blocks n x q for the second */
     double *curvatures;                    /* n x q, of losses that are not quadratic */
+    double *vectors, *values;              /* blocks.c: rows x largest_unit, rows; or NULL */
+    int *factored, largest_unit;           /* units: whether their vectors and values are known */
+    double *eigen_work;                    /* GO_EIGEN_WORK largest_unit */
     double *cluster_sums;                  /* n x newton_size */
     double *system;                        /* 2 newton_size^2 + 5 newton_size */
 } go_inner;
@@ -68,9 +78,18 @@ void go_correlate(const go_inner *p, const double *theta, double *C);
 int go_verdict(go_inner *p);
 int go_move_to(go_inner *p, const double *V);
 int go_has_equal_weights(const go_inner *p);
+double go_penalty_of(const go_inner *p, const double *B);
+double go_gap_of(go_inner *p);
 
-/* The methods: a Newton step, not zero if it helped; cycles of coordinate descent to the end. */
+/* The methods: a Newton step, not zero if it helped; cycles of coordinate descent to the end, by rows or by units. */
 int go_pattern_step(go_inner *p);
 int go_coordinate_cycles(go_inner *p);
+int go_block_cycles(go_inner *p);
+int go_suits_blocks(const go_inner *p); /* whether the last one serves */
+
+/* Anderson extrapolation of GO_ANDERSON + 1 iterates of `size` numbers: its weights, 0 if there are none, and the same
+ * combination of other iterates, the first of which does not count. */
+int go_anderson_weights(const go_blas *blas, size_t size, const double *past, double *weights);
+void go_mix(size_t size, const double *past, const double *weights, double *mixed);
 
 #endif

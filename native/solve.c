@@ -5,6 +5,10 @@
 #include <math.h>
 #include <string.h>
 
+/* A number of a sparse column takes as long as so many of a dense one. */
+#define SPARSE_PRICE 6.0
+/* Units of more rows are left to gradient steps. */
+#define LARGEST_BLOCK 128
 /* Violators that may join in the first round: one in a hundred, between these. */
 #define LEAST_JOINING 50
 #define MOST_JOINING 150
@@ -42,6 +46,17 @@ static void *take(char *base, size_t *at, size_t size)
 
 #define TAKE(POINTER, COUNT) ((POINTER) = take(base, &at, (size_t)(COUNT) * sizeof *(POINTER)))
 
+/* Rows of the largest unit where blocks.c may serve, or 0: where units are rows, or too large. */
+static int largest_block(const go_data *data)
+{
+    int largest = 0;
+    if (!data->unit_start || !data->loss->quadratic || data->kind == GO_GRAM)
+        return 0;
+    for (int u = 0; u < data->n_units; u++)
+        largest = go_most(largest, data->unit_start[u + 1] - data->unit_start[u]);
+    return largest <= LARGEST_BLOCK ? largest : 0;
+}
+
 /* Give every array its place in the caller's memory; the size of all of them. */
 static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, char *base)
 {
@@ -51,6 +66,16 @@ static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, ch
     int quadratic = data->loss->quadratic, gram = data->kind == GO_GRAM;
     size_t rows = (size_t)task->capacity + 1, gram_rows = quadratic ? m : 0;
     size_t system = q == 1 && !data->unit_start ? (rows < m ? rows : m) : 0;
+    size_t largest = (size_t)largest_block(data), past = gram_rows < rows ? gram_rows * q : rows * q, past_C = past;
+    if (largest > 0) {
+        past = rows * q;
+        past_C = n * q;
+        TAKE(p->values, rows);
+        TAKE(p->factored, rows);
+        TAKE(p->eigen_work, GO_EIGEN_WORK * largest);
+        TAKE(p->vectors, rows * largest);
+    }
+    p->largest_unit = (int)largest;
     s->newton_size = (int)system;
     TAKE(s->lam, units);
     TAKE(s->norms, units);
@@ -71,7 +96,7 @@ static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, ch
     TAKE(p->pattern, rows);
     TAKE(p->B, rows * q);
     TAKE(p->C, rows * q);
-    TAKE(p->V, rows * q);
+    TAKE(p->V, (3 * rows + 1) * q + rows);
     TAKE(p->move, (rows + 5) * q);
     TAKE(p->image, rows * q);
     TAKE(s->before, rows * q);
@@ -86,13 +111,15 @@ static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, ch
         TAKE(s->row_scale, n);
         TAKE(s->samples, n * q);
     }
+    if (quadratic && (data->kind == GO_CSC_F64 || data->kind == GO_CSC_F32))
+        TAKE(p->sparse_work, 2 * q + (data->weight ? n * q : 0));
     if (!quadratic)
         TAKE(p->curvatures, n * q);
     if (!quadratic && data->intercept)
         TAKE(p->balanced, n * q);
     TAKE(s->converted, go_converted(data));
-    TAKE(p->past_B, (GO_ANDERSON + 1) * (quadratic ? (gram_rows < rows ? gram_rows : rows) * q : 1) + rows);
-    TAKE(p->past_C, (GO_ANDERSON + 1) * (quadratic ? (gram_rows < rows ? gram_rows : rows) * q : 1));
+    TAKE(p->past_B, (GO_ANDERSON + 1) * (quadratic ? past : 1) + rows);
+    TAKE(p->past_C, (GO_ANDERSON + 1) * (quadratic ? past_C : 1));
     TAKE(p->system, 2 * system * system + 5 * system);
     TAKE(p->cluster_sums, n * system);
     TAKE(s->gram, gram_rows * gram_rows);
@@ -170,14 +197,19 @@ static void refresh_from_data(go_solver *s)
     s->passes += 1.0;
 }
 
-/* Loss, residual and correlations of all units at p.B. */
-static void refresh(go_solver *s)
+/* Loss, residual and correlations of all units at p.B; `known` is X^T theta there, or NULL. */
+static void refresh(go_solver *s, const double *known)
 {
-    if (s->data->kind == GO_GRAM)
+    go_inner *p = &s->p;
+    if (known) {
+        p->value = go_evaluate(p, p->B, p->theta);
+        memcpy(s->C, known, (size_t)s->data->d * p->q * sizeof *s->C);
+    } else if (s->data->kind == GO_GRAM) {
         refresh_from_gram(s);
-    else
+    } else {
         refresh_from_data(s);
-    s->passes += (double)s->p.rows / s->data->d;
+    }
+    s->passes += (double)p->rows / s->data->d;
     go_unit_norms(s->data->n_units, s->data->unit_start, s->data->q, s->C, s->norms);
 }
 
@@ -275,10 +307,10 @@ static int look_ahead(go_solver *s)
     if (!guess)
         return 1;
     memcpy(p->B, guess, size * sizeof *p->B);
-    refresh(s);
+    refresh(s, NULL);
     if (!(objective(s) < before)) {
         memcpy(p->B, s->before, size * sizeof *p->B);
-        refresh(s);
+        refresh(s, NULL);
     }
     return 1;
 }
@@ -321,11 +353,17 @@ static int solve_one(go_solver *s, double goal, double *gap_found, int *steps_fo
             p->lipschitz = 0.0;
         p->newton_size = c.cut ? 0 : s->newton_size;
         double *guess = round == 0 && !ahead ? extrapolated(s) : NULL;
-        int end = go_minimize(p, go_inner_goal(s, &c, goal, gap, s->task->max_steps - steps), guess);
+        go_goal aim = go_inner_goal(s, &c, goal, gap, s->task->max_steps - steps);
+        int end = go_minimize(p, aim, guess);
         steps += p->steps;
         c.inner_gap = p->gap;
         c.last_gap = gap;
-        refresh(s);
+        if (s->task->unchecked && end == GO_DONE && !c.cut && p->gap <= aim.tight) {
+            *gap_found = p->gap;
+            *steps_found = steps;
+            return GO_CONVERGED;
+        }
+        refresh(s, NULL);
         ended = end != GO_DONE || pause_and_ask(s);
     }
 }
@@ -431,6 +469,13 @@ ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_blas *blas
     p->Y = s.Y;
     p->w = s.w;
     p->fixed = data->intercept && !data->loss->quadratic;
+    p->column_work = data->n;
+    if (p->sparse_work && SPARSE_PRICE * go_density(data) < 1.0) {
+        p->sparse = data;
+        p->feature = s.feature;
+        p->row_scale = s.row_scale;
+        p->column_work = SPARSE_PRICE * go_density(data) * data->n;
+    }
     p->start = data->unit_start ? s.start : NULL;
     p->pause = pause_and_ask;
     p->pause_argument = &s;
@@ -441,7 +486,7 @@ ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_blas *blas
         task->status[k] = GO_NOT_RUN;
     int n_run = 0;
     if (begin(&s)) {
-        refresh(&s);
+        refresh(&s, data->loss->quadratic && data->kind != GO_GRAM ? task->init_C : NULL);
         n_run = follow(&s);
     } else {
         task->status[0] = GO_NO_ROOM;

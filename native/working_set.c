@@ -45,18 +45,29 @@ int go_join(go_solver *s, int unit)
         return 0;
     s->place[unit] = p->units;
     s->unit[p->units] = unit;
-    for (int r = 0; r < size; r++) {
-        int row = p->rows + r;
-        s->feature[row] = first + r;
-        go_gather(s->data, first + r, s->row_scale, p->A + (size_t)row * p->n);
-        memset(p->B + (size_t)row * q, 0, (size_t)q * sizeof *p->B);
-        memset(s->before + (size_t)row * q, 0, (size_t)q * sizeof *s->before);
-    }
+    if (p->vectors)
+        p->factored[p->units] = 0;
+    for (int r = 0; r < size; r++)
+        s->feature[p->rows + r] = first + r;
+    go_gather(s->data, first, size, s->row_scale, p->A + (size_t)p->rows * p->n);
+    memset(p->B + (size_t)p->rows * q, 0, (size_t)size * q * sizeof *p->B);
+    memset(s->before + (size_t)p->rows * q, 0, (size_t)size * q * sizeof *s->before);
     p->rows += size;
     *s->task->peak = go_most(*s->task->peak, p->rows);
     p->units++;
     s->start[p->units] = p->rows - p->fixed;
     return 1;
+}
+
+/* What blocks.c knows of a unit moves to another place, where its rows end at `end`. */
+static void move_factors(go_inner *p, int unit, int first, int size, int to, int end)
+{
+    size_t block = (size_t)p->largest_unit;
+    p->factored[to] = p->factored[unit];
+    if (first == end - size || !p->factored[unit])
+        return;
+    memmove(p->vectors + (end - size) * block, p->vectors + first * block, (size_t)size * size * sizeof *p->vectors);
+    memmove(p->values + end - size, p->values + first, (size_t)size * sizeof *p->values);
 }
 
 /* Let units go whose `leaving` mark is set: everything that follows closes up. */
@@ -80,6 +91,8 @@ static void close_up(go_solver *s, const int *leaving)
                 kept[known++] = r; /* no fixed rows where there is a Gram matrix */
             rows++;
         }
+        if (p->vectors)
+            move_factors(p, u, s->start[u], s->start[u + 1] - s->start[u], units, rows - p->fixed);
         s->place[s->unit[u]] = units;
         s->unit[units++] = s->unit[u];
         s->start[units] = rows - p->fixed;
@@ -136,11 +149,13 @@ static int wants_gram(const go_solver *s, int another_round)
         return 0;
     if (s->data->kind == GO_GRAM)
         return 1;
+    if (go_suits_blocks(p))
+        return 0;
     if (p->q > 1 && s->lam[0] == s->lam[go_most(p->units, 1) - 1])
         return !another_round && p->rows <= 4 * p->n;
     if (another_round)
         return 0;
-    double saved = USUAL_STEPS * (4.0 * p->n - 2.0 * p->rows) * p->q;
+    double saved = USUAL_STEPS * (4.0 * p->column_work - 2.0 * p->rows) * p->q;
     return saved > 0.0 && saved >= GRAM_PRICE * p->n * (p->rows - s->gram_rows);
 }
 
@@ -262,8 +277,8 @@ go_goal go_inner_goal(const go_solver *s, const go_choice *c, double goal, doubl
     if (c->violators == 0 && !c->everything && c->inner_gap <= 1.2 * tight)
         tight *= c->relative; /* so accurate it was already, and yet the gap of the whole problem is too large */
     double round_cost = 2.0 * go_density(s->data) * p->n * s->data->d * p->q + ROUND_OVERHEAD;
-    double step_cost = (p->G ? 2.0 * p->rows : 4.0 * p->n) * p->rows * p->q + 500.0;
-    double loose = c->relative * gap > tight ? c->relative * gap : tight;
+    double step_cost = (p->G ? 2.0 * p->rows : 4.0 * p->column_work) * p->rows * p->q + 500.0;
+    double loose = c->violators > 0 && c->relative * gap > tight ? c->relative * gap : tight;
     double free_steps = c->cut ? 0.0 : round_cost / step_cost;
     return (go_goal){tight, loose, free_steps < MOST_FREE_STEPS ? (int)free_steps : MOST_FREE_STEPS, steps_left};
 }

@@ -29,7 +29,7 @@ IntArray: TypeAlias = npt.NDArray[np.intc]
 
 #: What ended a solve, by its number in ``native/groupowl.h``.
 STATUSES = ("converged", "max_steps", "gave_up", "interrupted", "no_room", "not_run")
-NO_ROOM = STATUSES.index("no_room")
+CONVERGED, NO_ROOM = map(STATUSES.index, ("converged", "no_room"))
 #: Bytes of the two largest arrays of a solve, columns and Gram matrix of a working set, at most.
 _MOST_BYTES = 2**28
 #: Samples up to which sums of the compiled certificate lose no more digits than it allows for; NumPy adds up in pieces.
@@ -45,7 +45,7 @@ _SOURCES = _FOLDER.parents[1] / "native"
 _DENSE_F64, _DENSE_F32, _CSC_F64, _CSC_F32, _GRAM = range(5)
 
 
-_ROUTINES = ("dgemm", "dgemv", "dsyrk", "dpotrf", "dpotrs")
+_ROUTINES = ("dgemm", "dgemv", "dsyrk", "dpotrf", "dpotrs", "dsyev")
 
 
 class _Blas(Structure):
@@ -66,7 +66,8 @@ class _Task(Structure):
         ("n_lam", c_int), ("lam", c_void_p), ("alpha", c_void_p), ("goal", c_void_p),
         ("least_loss", c_double), ("max_steps", c_int), ("capacity", c_int), ("gram_capacity", c_int),
         ("interrupted", c_void_p), ("n_init", c_int),
-        ("init_row", c_void_p), ("init_B", c_void_p), ("init_intercept", c_void_p), ("room", c_int),
+        ("init_row", c_void_p), ("init_B", c_void_p), ("init_intercept", c_void_p), ("init_C", c_void_p),
+        ("unchecked", c_int), ("room", c_int),
         ("first", c_void_p), ("row", c_void_p), ("B", c_void_p), ("intercept", c_void_p), ("gap", c_void_p),
         ("passes", c_void_p), ("steps", c_void_p), ("status", c_void_p), ("peak", c_void_p),
     ]  # fmt: skip
@@ -380,6 +381,8 @@ def solve(
     capacity: int | None = None,
     B_init: FloatArray | None = None,
     intercept_init: FloatArray | None = None,
+    products_init: FloatArray | None = None,
+    unchecked: bool = False,
     interrupted: Callable[[], bool] | None = None,
     rescue: Callable[[Proposals], None] | None = None,
 ) -> Proposals:
@@ -405,6 +408,10 @@ def solve(
         Start of the first solve.
     intercept_init : ndarray of shape (q,), default=None
         Its intercept.
+    products_init : ndarray of shape (d, q), default=None
+        ``X^T theta`` at the start, which saves a product with X; for squared loss.
+    unchecked : bool, default=False
+        End without a look at the whole problem once the working set seems to be solved: for who looks at it anyway.
     interrupted : callable, default=None
         Asked every 50 ms at most; returning True stops. What it raises is raised here, and so is what a signal raises.
     rescue : callable, default=None
@@ -439,6 +446,10 @@ def solve(
     if intercept_init is not None:
         intercept_init = _float(intercept_init)
         task.init_intercept = _address(intercept_init)
+    if products_init is not None:
+        products_init = _float(products_init)
+        task.init_C = _address(products_init)
+    task.unchecked = unchecked
     raised: list[BaseException] = []
     n_run, memory = _called(library.go_solve, task, interrupted, raised, struct, task, library.blas)
     peak = int(integers[3 * n_lam + 1])

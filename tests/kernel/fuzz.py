@@ -69,6 +69,8 @@ def random_problem(rng):
     for _ in range(int(rng.integers(0, 4))):  # zero columns, copies, constants
         j, other = rng.integers(0, d, 2)
         X[:, j] = rng.choice([0.0, 1.0, -1.0]) * X[:, other]
+    if rng.random() < 0.2:  # so few entries that columns of working sets are never made
+        X[rng.random((n, d)) > 0.1] = 0.0
     if rng.random() < 0.1:
         X[:, 0] = 1.0
     B = np.zeros((d, q))
@@ -84,10 +86,11 @@ def random_problem(rng):
     if loss == "squared" and rng.random() < 0.2:
         Y = Y * 10.0 ** rng.uniform(-20, 20)
     sizes = None
-    if rng.random() < 0.25:
-        sizes = [int(rng.integers(1, 5))]
+    if rng.random() < 0.4:
+        most = int(rng.choice([5, 40]))
+        sizes = [int(rng.integers(1, most))]
         while sum(sizes) < d:
-            sizes.append(min(int(rng.integers(1, 5)), d - sum(sizes)))
+            sizes.append(min(int(rng.integers(1, most)), d - sum(sizes)))
         sizes[-1] -= sum(sizes) - d
         sizes = [size for size in sizes if size > 0]
     units = d if sizes is None else len(sizes)
@@ -152,7 +155,10 @@ def checked(rng) -> str:
     goal = problem.goal(10.0 ** rng.uniform(-8, -3))
     start = None if rng.random() < 0.7 else rng.standard_normal((dense.shape[1], Y.shape[1]))
     max_steps = int(rng.integers(1, 2000))
-    proposal = kernel.solve(data, weights, 0.9 * goal, alphas=alphas, B_init=start, max_steps=max_steps)
+    unchecked = len(alphas) == 1 and bool(rng.random() < 0.5)  # then nothing is said about the whole problem
+    proposal = kernel.solve(
+        data, weights, 0.9 * goal, alphas=alphas, B_init=start, max_steps=max_steps, unchecked=unchecked
+    )
     for k in range(proposal.n_run):
         B = proposal.stack()[k]
         if not np.isfinite(B).all():
@@ -170,7 +176,7 @@ def checked(rng) -> str:
             room += 0.5 * certificate.rounding
         if found is not None and abs(found - certificate.gap) > room:
             return f"certificates differ: {found:.17e} compiled, {certificate.gap:.17e} by definition"
-        if certificate.gap - certificate.rounding > 1.001 * goal + 1e-9 * abs(certificate.primal):
+        if not unchecked and certificate.gap - certificate.rounding > 1.001 * goal + 1e-9 * abs(certificate.primal):
             return f"gap {certificate.gap:.3e} where {goal:.3e} was reported, {loss}, {dense.shape}, alpha {k}"
     return ""
 

@@ -20,7 +20,7 @@ _BLOCK_ENTRIES = 1 << 17
 # single lines are slow.
 _LEAST_LINES, _LINES = 4, 16
 # Below this fraction of non-zero rows of B, gathering their columns beats reading all of X.
-_GATHER_FRACTION = {"C": 0.1, "F": 0.4}
+_GATHER_FRACTION = {"C": 0.25, "F": 0.4}
 # Rows whose columns are gathered at a time.
 _GATHER_ROWS = 256
 
@@ -58,7 +58,9 @@ class DenseDesign(LocalDesign):
 
     def gathered(self, support: IndexArray) -> FloatArray | None:
         is_faster = len(support) <= _GATHER_FRACTION[self._order] * self.n_features
-        return self.X[:, support] if is_faster else None
+        if not is_faster:
+            return None
+        return self.X.take(support, axis=1) if self._order == "C" else self.X[:, support]
 
     def compute_moments(self, w: Handle) -> ColumnMoments:
         """From one product and the squares of the columns, for equal weights and columns whose means do not cancel."""

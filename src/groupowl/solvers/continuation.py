@@ -36,13 +36,15 @@ _NULL_RTOL = 1e-6
 # steps are what takes time, it is asked for less.
 KERNEL_GOAL = 0.1
 _PATH_GOAL = 0.9
-# Entries of X, for each task, up to which it is asked, and at most. Its last look at all columns and the certificate
-# are one product twice: with few tasks and large X, in solves that end after a round or two, that is what takes time.
+# Entries of X, for each task, up to which it is asked, and at most. But for quadratic losses, its last look at all
+# columns and the certificate are one product twice: with few tasks and large X that is what takes time.
 _ENTRIES_PER_TASK, _MOST_ENTRIES = 2**23, 2**26
 # Rows that its working sets may have at first, or as many as there are samples; all rows where there are no more.
 _FEW_ROWS, _ALL_ROWS = 200, 1000
 # Multiplications with all of X up to which the compiled certificate takes less time than NumPy's calls.
 _MOST_PRODUCTS = 2**18
+# It goes on after a certificate that fell short while each gap is less than this part of the one before.
+_GOOD_RETURN = 0.9
 # Alphas for which it is asked at once, and coefficients that they may have together: a path may end early.
 _MOST_PROPOSALS = 50
 # The same where solutions are kept as soon as they are there: an interrupt costs what one call was to find.
@@ -352,29 +354,21 @@ class Continuation:
         block = problem.unpenalized
         started, passes = time.perf_counter(), problem.design.passes
         begun = passes.total
-        part = KERNEL_GOAL if len(alphas) == 1 else _PATH_GOAL
-        for capacity in (self._capacity, None):
-            found = kernel.solve(
-                data,
-                weights,
-                part * problem.goal(self.settings.tol),
-                alphas=np.array(alphas),
-                least_loss=self.least_loss,
-                max_steps=self.settings.max_iter,
-                capacity=capacity,
-                B_init=self.B[: problem.n_rows],
-                intercept_init=block.intercept(self.B[problem.n_rows :]) if block.n_rows else None,
-                interrupted=self.settings.interrupted,
-                rescue=self._rescue,
-            )
-            if found.status[max(found.n_run, 1) - 1] != kernel.NO_ROOM:
-                break
-            self._capacity = None  # most need little memory, and those that follow will need more
+        start = {
+            "B_init": self.B[: problem.n_rows],
+            "intercept_init": block.intercept(self.B[problem.n_rows :]) if block.n_rows else None,
+        }
+        unchecked = len(alphas) == 1 and problem.loss.is_quadratic and not _suits_twin(problem, data)
+        found = self._asked(data, weights, alphas, unchecked=unchecked, **start)
         if found.n_run == 0:
             return [None]
-        stack = _with_intercepts(problem, found)
+        if unchecked:
+            found, looks = self._checked(found, data, weights, alphas[0])
+            stack = found.stack()
+        else:
+            stack = _with_intercepts(problem, found)
+            looks = self.looks(np.multiply.outer(alphas[: len(stack)], weights), stack)
         selects = np.diff(found.first[: found.n_run + 1]).tolist()
-        looks = self.looks(np.multiply.outer(alphas[: len(stack)], weights), stack)
         costs = found.passes[: found.n_run] * (problem.design.n_features * problem.design.unit)
         costs += (passes.total - begun) / found.n_run
         passes.total += float(costs.sum()) - (passes.total - begun)
@@ -386,6 +380,54 @@ class Continuation:
         for k, (steps, cost, n_rows) in enumerate(zip(found.steps.tolist(), costs.tolist(), selects, strict=False)):
             proposals.append(Proposal(batch, k, steps, cost, seconds) if steps or not n_rows else None)
         return proposals
+
+    def _asked(
+        self, data: kernel.KernelData, weights: FloatArray, alphas: Sequence[float], steps: int = 0, **start: Any
+    ) -> kernel.Proposals:
+        """What the kernel finds from some start, after so many steps."""
+        part = KERNEL_GOAL if len(alphas) == 1 else _PATH_GOAL
+        for capacity in (self._capacity, None):
+            found = kernel.solve(
+                data,
+                weights,
+                part * self.small.goal(self.settings.tol),
+                alphas=np.array(alphas),
+                least_loss=self.least_loss,
+                max_steps=max(self.settings.max_iter - steps, 0),
+                capacity=capacity,
+                interrupted=self.settings.interrupted,
+                rescue=self._rescue,
+                **start,
+            )
+            if found.status[max(found.n_run, 1) - 1] != kernel.NO_ROOM:
+                break
+            self._capacity = None  # most need little memory, and those that follow will need more
+        return found
+
+    @np.errstate(all="ignore")
+    def _checked(
+        self, found: kernel.Proposals, data: kernel.KernelData, weights: FloatArray, alpha: float
+    ) -> tuple[kernel.Proposals, Sequence[tuple[Residual, Certificate | None]]]:
+        """One solve that ended without a last look at all of X, once its certificate has met the goal, and this.
+
+        The certificate is that look. Where it falls short, the kernel goes on with the products that it has made.
+        """
+        problem = self.small.with_lam(alpha * weights)
+        goal, gap = problem.goal(self.settings.tol), np.inf
+        while True:
+            B = found.stack()[0]
+            residual = self.looks(problem.lam[None], B[None])[0][0]
+            certificate = problem.certify(B, residual=residual)
+            is_final = found.status[0] != kernel.CONVERGED or residual.descent is None or not B.any()
+            if is_final or certificate.gap <= goal or not certificate.gap <= _GOOD_RETURN * gap:
+                return found, [(residual, certificate)]
+            start = {"B_init": B, "products_init": residual.descent, "unchecked": True}
+            more = self._asked(data, weights, [alpha], int(found.steps[0]), **start)
+            if more.n_run == 0:
+                return found, [(residual, certificate)]
+            more.steps[0] += found.steps[0]
+            more.passes[0] += found.passes[0]
+            found, gap = more, certificate.gap
 
     def _rescue(self, found: kernel.Proposals) -> None:
         """Go to the last coefficients that the kernel has found before it was interrupted."""
@@ -508,11 +550,17 @@ class Continuation:
         return result
 
 
+def _suits_twin(problem: Problem, data: kernel.KernelData) -> bool:
+    """Whether the compiled certificate serves, and takes less time than NumPy's calls."""
+    n_samples, n_features = problem.design.shape
+    is_small = n_samples * n_features * problem.samples.n_tasks <= _MOST_PRODUCTS
+    return data.is_dense and is_small and n_samples <= kernel.MOST_CERTIFIED_SAMPLES
+
+
 def twin_looks(problem: Problem, data: kernel.KernelData, lams: FloatArray, stack: FloatArray) -> Looks | None:
     """Residuals and certificates of several coefficients by the compiled twin, or None where NumPy takes less time."""
     design, samples = problem.design, problem.samples
-    is_small = design.n_samples * design.n_features * samples.n_tasks <= _MOST_PRODUCTS
-    if not data.is_dense or not is_small or design.n_samples > kernel.MOST_CERTIFIED_SAMPLES:
+    if not _suits_twin(problem, data):
         return None
     block, n_rows = problem.unpenalized, problem.n_rows
     constants = np.stack([block.intercept(B[n_rows:]) for B in stack]) if block.n_rows else None
@@ -604,7 +652,7 @@ def may_ask_kernel(settings: SolverSettings) -> bool:
 def compiled_data(problem: Problem) -> kernel.KernelData | None:
     """The data of a problem as the compiled kernel takes them, or None where it cannot."""
     design, samples, penalty = problem.design, problem.samples, problem.penalty
-    most = min(_ENTRIES_PER_TASK * samples.n_tasks, _MOST_ENTRIES)
+    most = _MOST_ENTRIES if problem.loss.is_quadratic else min(_ENTRIES_PER_TASK * samples.n_tasks, _MOST_ENTRIES)
     is_small = design.density * design.n_samples * design.n_features <= most
     data = design.plain_data() if is_small and kernel.is_available() else None
     if data is None or problem.unpenalized.rank or not problem.loss.compiled or not problem.loss_scale > 0.0:
