@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -236,6 +237,13 @@ class Loss(ABC):
     @abstractmethod
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
         """Intercept of the model without features, from the weighted means of the targets; NaN if they do not tell."""
+
+    def null_intercept_of(self, target_means: FloatArray, add_up: Callable[[Any], FloatArray]) -> FloatArray:
+        """The same with other sums over samples where the means do not tell; NaN where it must be searched for.
+
+        ``add_up`` sums a function of targets and weights.
+        """
+        return self.null_intercept(target_means)
 
     def first_constant(self, target_means: FloatArray) -> FloatArray | None:
         """Where Newton's method for that intercept starts, for all tasks together; None: it is one of each task."""

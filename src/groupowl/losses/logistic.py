@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import entr, expit, logit
@@ -15,7 +16,7 @@ from .separable import SeparableLoss
 
 # A label that all samples have, or none, has its intercept at infinity; this stands in for its frequency.
 _TINY_FREQUENCY = 1e-300
-# Of more frequent labels the log-odds are searched for.
+# Of more frequent labels the log-odds come from sums of their own.
 _LARGEST_FREQUENCY = 0.99
 
 
@@ -86,9 +87,16 @@ class LogisticLoss(SeparableLoss):
         return float(np.sum(w * (np.where(up, 1.0 - Y, -Y) * move + logs)))
 
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
-        """Log-odds; NaN for labels that nearly all samples have, of which their mean has lost the others' digits."""
+        """Log-odds; NaN for labels that nearly all samples have: their mean has lost the digits of the others."""
         logs = logit(np.clip(target_means, _TINY_FREQUENCY, 1.0 - EPS))
         return np.where(target_means > _LARGEST_FREQUENCY, np.nan, logs)
+
+    def null_intercept_of(self, target_means: FloatArray, add_up: Callable[[Any], FloatArray]) -> FloatArray:
+        logs = self.null_intercept(target_means)
+        if not np.isnan(logs).any():
+            return logs
+        there, absent = add_up(_presence_and_absence)
+        return np.where(np.isnan(logs), np.log(there / absent), logs)
 
     def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """Minus the log-loss, the mean over labels, with probabilities clipped as scikit-learn clips them."""
@@ -104,6 +112,11 @@ class LogisticLoss(SeparableLoss):
     def cancelling_size(self, Z: FloatArray, w: FloatArray) -> float:
         """``sum w (1 + |z|)``: predictors carry their rounding into the loss."""
         return float(np.sum(w * (1.0 + np.abs(Z))))
+
+
+def _presence_and_absence(Y: FloatArray, w: FloatArray) -> FloatArray:
+    """Weights of each label where it is there, and where it is not: both with all their digits."""
+    return np.stack([(w * Y).sum(axis=0), (w * (1.0 - Y)).sum(axis=0)])
 
 
 def _cost(Z: FloatArray, odds: FloatArray, Y: FloatArray) -> FloatArray:

@@ -301,14 +301,16 @@ def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool
         if samples.center.any():
             means = np.zeros(samples.n_tasks)  # what is left of them is rounding
         loss.check_means(means)
-        intercept = loss.null_intercept(means)
+        intercept = loss.null_intercept_of(means, lambda total: design.reduce(total, *samples.handles))
         if np.isnan(intercept).any():
             start, is_known = loss.first_constant(means), False
             is_best = is_best and start is None
             if start is None:
                 start = best_constant(loss, means, lambda total: design.reduce(total, *samples.handles))
-                if loss.is_of_residuals:  # targets far from zero would cost certificates their digits
-                    samples, start = _without_constant(design, samples, start), np.zeros(samples.n_tasks)
+                if loss.is_of_residuals:  # targets far from zero would cost certificates and the constant their digits
+                    samples = _without_constant(design, samples, start)
+                    nothing = np.zeros(samples.n_tasks)
+                    start = best_constant(loss, nothing, lambda total: design.reduce(total, *samples.handles))
             intercept = start
     samples, null_loss = _with_totals(design, loss, samples, intercept)
     block = Unpenalized(
