@@ -620,7 +620,7 @@ def _accepted(
         public,
         Status.CONVERGED,
         *costs,
-        screened_at=partial(_screened_at, problem, B, certificate, rule),
+        screened_at=cache(partial(_screened_at, problem, B, certificate, rule)),  # asked for active rows, too
         history=history,
     )
 
