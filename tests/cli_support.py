@@ -65,6 +65,13 @@ class Ran:
         return line.removeprefix("groupowl: ")
 
 
+def without_progress(monkeypatch):
+    """No lines of progress beside messages, however slow the machine is."""
+    from groupowl.cli.terminal import Stages
+
+    monkeypatch.setattr(Stages.__init__, "__kwdefaults__", {"patience": 3600.0})
+
+
 def run_main(capsys, monkeypatch, *arguments):
     """The command line as the shell calls it, in this process."""
     monkeypatch.setattr(sys, "argv", ["groupowl", *map(str, arguments)])

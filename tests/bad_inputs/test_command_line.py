@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bad_input_support import CommandRow
-from cli_support import run_main
+from cli_support import run_main, without_progress
 from groupowl.cli.commands import build_app
 
 N = 12
@@ -393,6 +393,7 @@ def test_damaged_records(place, value, command, tmp_path, monkeypatch, capsys, m
     part[place[-1]] = value
     (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
     (tmp_path / "t.csv").write_text(GOOD, encoding="utf-8")
+    without_progress(monkeypatch)
     ran = run_main(capsys, monkeypatch, command, folder, tmp_path / "t.csv")
     assert ran.code == 1, ran
     assert str(folder) in ran.message
@@ -405,6 +406,7 @@ def test_rows_differ():
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_bad_input(row, tmp_path, monkeypatch, capsys, model):
+    without_progress(monkeypatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     row.write(tmp_path)

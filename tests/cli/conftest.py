@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli_support import columns_of, install_report, make_data, run_main, write_csv
+from cli_support import columns_of, install_report, make_data, run_main, without_progress, write_csv
 
 install_report()
 
@@ -10,6 +10,7 @@ install_report()
 @pytest.fixture
 def run(capsys, monkeypatch):
     """Run the command line: ``run("fit", path, "--targets", "y1")``."""
+    without_progress(monkeypatch)
     return lambda *arguments: run_main(capsys, monkeypatch, *arguments)
 
 
