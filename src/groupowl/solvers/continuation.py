@@ -354,7 +354,7 @@ class Continuation:
         block = problem.unpenalized
         started, passes = time.perf_counter(), problem.design.passes
         begun = passes.total
-        start = {
+        start: dict[str, Any] = {
             "B_init": self.B[: problem.n_rows],
             "intercept_init": block.intercept(self.B[problem.n_rows :]) if block.n_rows else None,
         }
