@@ -217,7 +217,7 @@ int go_block_cycles(go_inner *p)
         int is_far = p->gap > p->goal.tight && p->steps + GO_ANDERSON <= p->goal.max_steps;
         if (found == GO_DONE && is_far && left <= WORTHWHILE * p->goal.free_steps)
             found = GO_ON;
-        epochs = left < GO_ANDERSON ? (int)left + 1 : GO_ANDERSON;
+        epochs = left >= 0.0 && left < GO_ANDERSON ? (int)left + 1 : GO_ANDERSON;
     }
     return found;
 }

@@ -97,7 +97,8 @@ typedef struct {
     const double *init_intercept; /* q, or NULL for that of the null model */
     const double *init_C;   /* (d, q): X^T theta at the start, where it is known, or NULL; squared loss only */
     int unchecked;          /* end without a product with all of X once the working set's own gap is small enough: the
-                               caller looks at the whole problem anyway, and starts again from what it sees there */
+                               caller looks at the whole problem anyway, and starts again from what it sees there. On a
+                               path each solve but the first begins with that product */
     /* results */
     int room;               /* rows that fit into row and B, over all solves */
     int *first;             /* n_lam + 1: rows of solve k are first[k] .. first[k + 1] - 1 */

@@ -54,7 +54,7 @@ typedef struct {
     int (*pause)(void *);   /* not zero: stop; called every few steps */
     void *pause_argument;
     /* memory */
-    double *V, *move, *image;              /* rows x q */
+    double *V, *move, *image;              /* rows x q; the first (3 rows + 1) q + rows, the second (rows + 5) q */
     double *Z, *theta, *balanced;          /* n x q, at least 2 q */
     double *norms, *shrunk, *blocks;       /* units */
     int *order, *work, *pattern;           /* units, 3 x units, units */

@@ -7,8 +7,10 @@
 
 /* A number of a sparse column takes as long as so many of a dense one. */
 #define SPARSE_PRICE 6.0
-/* Units of more rows are left to gradient steps. */
+/* Units of more rows are left to gradient steps, and so are all where their eigenvectors might take more memory than
+ * the columns or the Gram matrix of a working set ever do (kernel.py). */
 #define LARGEST_BLOCK 128
+#define MOST_VECTORS 33554432
 /* Violators that may join in the first round: one in a hundred, between these. */
 #define LEAST_JOINING 50
 #define MOST_JOINING 150
@@ -46,15 +48,15 @@ static void *take(char *base, size_t *at, size_t size)
 
 #define TAKE(POINTER, COUNT) ((POINTER) = take(base, &at, (size_t)(COUNT) * sizeof *(POINTER)))
 
-/* Rows of the largest unit where blocks.c may serve, or 0: where units are rows, or too large. */
-static int largest_block(const go_data *data)
+/* Rows of the largest unit where blocks.c may serve, or 0: where units are rows, or too large for so many rows. */
+static int largest_block(const go_data *data, size_t rows)
 {
     int largest = 0;
     if (!data->unit_start || !data->loss->quadratic || data->kind == GO_GRAM)
         return 0;
     for (int u = 0; u < data->n_units; u++)
         largest = go_most(largest, data->unit_start[u + 1] - data->unit_start[u]);
-    return largest <= LARGEST_BLOCK ? largest : 0;
+    return largest <= LARGEST_BLOCK && (size_t)largest * rows <= MOST_VECTORS ? largest : 0;
 }
 
 /* Give every array its place in the caller's memory; the size of all of them. */
@@ -66,7 +68,7 @@ static size_t lay_out(go_solver *s, const go_data *data, const go_task *task, ch
     int quadratic = data->loss->quadratic, gram = data->kind == GO_GRAM;
     size_t rows = (size_t)task->capacity + 1, gram_rows = quadratic ? m : 0;
     size_t system = q == 1 && !data->unit_start ? (rows < m ? rows : m) : 0;
-    size_t largest = (size_t)largest_block(data), past = gram_rows < rows ? gram_rows * q : rows * q, past_C = past;
+    size_t largest = (size_t)largest_block(data, rows), past = (gram_rows < rows ? gram_rows : rows) * q, past_C = past;
     if (largest > 0) {
         past = rows * q;
         past_C = n * q;
@@ -437,6 +439,8 @@ static int follow(go_solver *s)
     int failures = 0, n_units = s->data->n_units, k = 0;
     for (; k < task->n_lam && failures < MOST_FAILURES && !s->stopped; k++) {
         double before = k ? s->passes : 0.0;
+        if (k && task->unchecked) /* correlations are those of an earlier look */
+            refresh(s, NULL);
         for (int u = 0; u < n_units; u++)
             s->lam[u] = task->alpha ? task->alpha[k] * task->lam[u] : task->lam[(size_t)k * n_units + u];
         int status = solve_one(s, task->goal[k], &task->gap[k], &task->steps[k]);

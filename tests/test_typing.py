@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import textwrap
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,8 @@ def test_types_are_for_users():
 
 def declared_names(kind):
     """Attributes that the classes of an estimator annotate, and their properties."""
-    found = {name for base in kind.__mro__ for name, value in vars(base).items() if isinstance(value, property)}
+    made = (property, cached_property)
+    found = {name for base in kind.__mro__ for name, value in vars(base).items() if isinstance(value, made)}
     for base in kind.__mro__:
         if base.__module__.startswith("groupowl"):
             nodes = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base))))

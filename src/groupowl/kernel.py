@@ -411,7 +411,8 @@ def solve(
     products_init : ndarray of shape (d, q), default=None
         ``X^T theta`` at the start, which saves a product with X; for squared loss.
     unchecked : bool, default=False
-        End without a look at the whole problem once the working set seems to be solved: for who looks at it anyway.
+        End without a look at the whole problem once the working set seems to be solved: for who looks at it anyway. Of
+        several solves, each but the first begins with that look.
     interrupted : callable, default=None
         Asked every 50 ms at most; returning True stops. What it raises is raised here, and so is what a signal raises.
     rescue : callable, default=None

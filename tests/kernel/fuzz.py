@@ -155,10 +155,14 @@ def checked(rng) -> str:
     goal = problem.goal(10.0 ** rng.uniform(-8, -3))
     start = None if rng.random() < 0.7 else rng.standard_normal((dense.shape[1], Y.shape[1]))
     max_steps = int(rng.integers(1, 2000))
-    unchecked = len(alphas) == 1 and bool(rng.random() < 0.5)  # then nothing is said about the whole problem
+    unchecked = bool(rng.random() < 0.2)  # then nothing is said about the whole problem
+    products = None
+    if loss == "squared" and start is not None and rng.random() < 0.5:
+        products = problem.residual(start).descent
     proposal = kernel.solve(
-        data, weights, 0.9 * goal, alphas=alphas, B_init=start, max_steps=max_steps, unchecked=unchecked
-    )
+        data, weights, 0.9 * goal, alphas=alphas, B_init=start, products_init=products, max_steps=max_steps,
+        unchecked=unchecked, capacity=int(rng.integers(1, 100)) if rng.random() < 0.1 else None,
+    )  # fmt: skip
     for k in range(proposal.n_run):
         B = proposal.stack()[k]
         if not np.isfinite(B).all():

@@ -127,8 +127,28 @@ def test_needs_fewer_steps_than_gradient_steps():
     assert abs(difference) <= equal.goal(TOL)
 
 
-def test_units_that_leave_take_what_is_known_of_them():
-    """Paths back and forth let units go, and others move to their places."""
+@pytest.mark.parametrize("q", [1, 3])
+def test_units_that_leave_take_what_is_known_of_them(q):
+    """Start and solution together are more than the working set has room for: units go, and others move up."""
+    rng = np.random.default_rng(1)
+    sizes, useless = [20] * 40 + [3, 5, 4, 2] * 100, 800
+    X, _, starts = make_groups(sizes, n=400, seed=5)
+    X[:, :useless] *= 0.1
+    B = rng.standard_normal((len(X[0]), q)) * (rng.random((len(X[0]), 1)) < 0.3)
+    Y = X[:, useless:] @ B[useless:] + rng.standard_normal((400, q))
+    problem = grouped(X, Y, starts, np.ones(len(sizes)), 0.1)
+    from_zero = asked(problem, X, Y, starts)
+    rows = from_zero.stack()[0].any(axis=1)
+    assert not rows[:useless].any()
+    B[:useless], B[useless:] = rng.standard_normal((useless, q)), 0.0
+    capacity = useless + int(0.8 * rows.sum())
+    found = asked(problem, X, Y, starts, B_init=B, capacity=capacity)
+    assert gap_of(problem, found) <= 1.0
+    np.testing.assert_array_equal(found.stack()[0].any(axis=1), rows)  # of which 0.8 fit in beside the start
+    assert found.steps[0] <= 2 * from_zero.steps[0]
+
+
+def test_paths_back_and_forth_reach_the_goal():
     X, Y, starts = make_groups([7, 2, 12] * 15, n=80, seed=5)
     problem = grouped(X, Y, starts, np.ones(45), 1.0)
     alphas = np.array([0.02, 0.6, 0.05, 0.8, 0.03, 0.3])
@@ -151,6 +171,39 @@ def test_products_that_are_known_are_not_made_again(size):
     unchecked = asked(problem, X, Y, starts, products_init=X.T @ Y, unchecked=True)
     assert unchecked.passes[0] <= plain.passes[0] - 2.0
     assert gap_of(problem, unchecked) <= 1.0
+
+
+@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.parametrize("size", [1, 5])
+def test_paths_without_last_looks_look_before_the_next_solve(size, q):
+    X, Y, starts = make_groups([size] * 60, n=150, q=q, seed=6)
+    problem = grouped(X, Y, starts, np.ones(60), 0.1)
+    found = asked(problem, X, Y, starts, alphas=np.array([4.0, 2.0, 1.0, 1.0, 1.0, 1.0]), unchecked=True)
+    assert set(found.status) == {kernel.CONVERGED}
+    assert problem.certify(found.stack()[-1]).gap <= problem.goal(TOL)
+    assert np.all(found.passes >= 1.0)
+
+
+def workspace(sizes, n_samples):
+    """Bytes that the kernel wants for units of these sizes if the working set may have all rows."""
+    X, starts = np.zeros((n_samples, sum(sizes))), np.concatenate([[0], np.cumsum(sizes)])
+    data = kernel.KernelData(X, np.zeros((n_samples, 1)), unit_starts=starts)
+    task = kernel._Task(capacity=sum(sizes), gram_capacity=4 * n_samples)
+    return kernel._library().go_workspace(data.struct, task)
+
+
+def test_eigenvectors_have_no_more_memory_than_columns_may_have():
+    few, many = ([workspace([size] * (count // size), 4) for size in (1, 100)] for count in (2_000, 400_000))
+    assert few[1] - few[0] > 8 * 90 * 2_000
+    assert many[1] - many[0] < kernel._MOST_BYTES
+
+
+def test_many_rows_are_solved_without_eigenvectors():
+    rng = np.random.default_rng(7)
+    X, starts = rng.standard_normal((6, 128 * 2200)), np.arange(0, 128 * 2200 + 1, 128)
+    Y = X[:, :128] @ rng.standard_normal((128, 1)) + rng.standard_normal((6, 1))
+    problem = grouped(X, Y, starts, np.ones(2200), 0.5)
+    assert gap_of(problem, asked(problem, X, Y, starts)) <= 1.0
 
 
 @pytest.fixture
@@ -193,25 +246,53 @@ def test_a_solve_has_one_product_less(calls, monkeypatch):
     np.testing.assert_array_equal(result.B, checked.B)
 
 
+def sparse_problem(shape="constant", *, q=2, weighted=False, centered=True, units=None, mean=0.0):
+    """So sparse that the columns of working sets are never made; the problem, and data of a matrix that is given."""
+    rng = np.random.default_rng(9)
+    X = sp.random(150, 400, density=0.04, format="csc", random_state=rng, data_rvs=rng.standard_normal)
+    X.data += mean
+    dense, Y = X.toarray(), rng.standard_normal((150, q))
+    Y[:, 0] += dense[:, :8].sum(axis=1)
+    options = {"sample_weight": rng.uniform(0.2, 3.0, 150) if weighted else None, "fit_intercept": centered}
+    problem = build_problem(dense, Y, np.ones(400), standardized=centered, **options)
+    moments = {"mean": problem.design.mean, "scale": problem.design.deviation} if centered else {}
+    starts = None if units is None else np.arange(0, 401, units)
+    if units is not None:
+        problem = replace(problem, penalty=GroupOWL(np.ones(400 // units), np.arange(400) // units))
+    weights = getattr(go.weights, shape)(400 // (units or 1))
+    problem = problem.with_lam(0.1 * problem.lam_max(weights) * weights)
+    return problem, X, lambda given: kernel.KernelData(given, Y, **options, **moments, unit_starts=starts)
+
+
 @pytest.mark.parametrize("shape", ["constant", "oscar"])
 @pytest.mark.parametrize("q", [1, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("centered", [False, True])
 def test_sparse_columns_are_those_of_the_dense_matrix(shape, q, weighted, centered):
-    """So sparse that the columns of working sets are never made, with means, scales and weights of samples."""
-    rng = np.random.default_rng(9)
-    X = sp.random(150, 400, density=0.04, format="csc", random_state=rng, data_rvs=rng.standard_normal)
-    dense, Y = X.toarray(), rng.standard_normal((150, q))
-    Y[:, 0] += dense[:, :8].sum(axis=1)
-    w = rng.uniform(0.2, 3.0, 150) if weighted else None
-    options = {"sample_weight": w, "fit_intercept": centered}
-    problem = build_problem(dense, Y, np.ones(400), standardized=centered, **options)
-    weights = getattr(go.weights, shape)(400)
-    problem = problem.with_lam(0.1 * problem.lam_max(weights) * weights)
-    moments = {"mean": problem.design.mean, "scale": problem.design.deviation} if centered else {}
+    """With means, scales and weights of samples."""
+    problem, X, data = sparse_problem(shape, q=q, weighted=weighted, centered=centered)
     found = []
-    for given in (X, dense):
-        data = kernel.KernelData(given, Y, **options, **moments)
-        found.append(kernel.solve(data, problem.lam, 0.9 * problem.goal(TOL)))
+    for given in (X, X.toarray()):
+        found.append(kernel.solve(data(given), problem.lam, 0.9 * problem.goal(TOL)))
         assert gap_of(problem, found[-1]) <= 1.0
     np.testing.assert_allclose(found[0].stack()[0], found[1].stack()[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("max_steps", [0, 1, 5, 20, 10_000])
+@pytest.mark.parametrize("units", [None, 1, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("order", ["C", "sparse"])
+def test_the_gap_that_it_reports_is_the_true_one(order, centered, weighted, units, max_steps):
+    """Wherever it stops, from a start far away, with columns whose means are not small."""
+    problem, X, data = sparse_problem(weighted=weighted, centered=centered, units=units, mean=3.0)
+    start = np.zeros((400, 2))
+    start[:40] = np.random.default_rng(3).standard_normal((40, 2))
+    given = X if order == "sparse" else X.toarray()
+    found = kernel.solve(data(given), problem.lam, 0.9 * problem.goal(TOL), B_init=start, max_steps=max_steps)
+    assert found.steps[0] <= max_steps
+    if max_steps == 0:
+        np.testing.assert_array_equal(found.stack()[0], start)
+    certificate = problem.certify(found.stack()[0])
+    room = 10.0 * certificate.rounding
+    assert found.gap[0] == pytest.approx(certificate.gap - certificate.rounding, rel=1e-10, abs=room)
