@@ -12,7 +12,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
@@ -595,11 +595,17 @@ def build_app() -> typer.Typer:
     return app
 
 
+@cache
+def _application() -> Any:
+    """The same, made for running: once, because typer looks at each option of each command for that."""
+    return typer.main.get_command(build_app())
+
+
 def run(given: list[str]) -> int:
     """Do what was typed; returns the exit code. A command line that cannot be understood is one line."""
     arguments.set(tuple(given))
     try:
-        outcome = build_app()(given or ["--help"], prog_name="groupowl", standalone_mode=False)
+        outcome = _application()(given or ["--help"], prog_name="groupowl", standalone_mode=False)
     except SystemExit as stopped:
         if isinstance(stopped.__context__, BrokenPipeError):  # of the help, which somebody has read enough of
             return 0
