@@ -121,7 +121,7 @@ def test_the_picture_of_a_call_is_true(monkeypatch):
     if kernel.is_available():
         calls = followed(lambda: go.GroupOWLRegressor(alpha=0.3).fit(data.X, data.Y))
         assert "solvers.lean.lean_solve" in calls["kernel.whole_fit"]  # the shortcut
-        calls = followed(lambda: go.GroupOWLRegressor().fit(data.X, data.Y))
+        calls = followed(lambda: go.GroupOWLRegressor().fit(data.X, data.Y, np.ones(60)))
         assert "solvers.continuation.Continuation.solve" in calls["kernel.solve"]
     monkeypatch.setattr(kernel, "is_available", lambda: False)
     calls = followed(lambda: go.GroupOWLRegressor(alpha=0.3).fit(data.X, data.Y))

@@ -32,8 +32,8 @@ def test_the_script_does_what_its_comments_say(tmp_path, capsys):
     for i, block in enumerate(BLOCKS):
         exec(compile(block, str(README), "exec"), names)
         if i == 0:  # the scores below the picture
-            losses = [-names[name].best_score_ for name in ("model", "lasso")]
-            assert "log-loss is about the same ({:.3f}, lasso {:.3f})".format(*losses) in words
+            (loss,) = {f"{-names[name].best_score_:.2f}" for name in ("model", "lasso")}
+            assert f"log-loss is about the same ({loss} for both)" in words
     model, result = names["model"], names["result"]
     printed = capsys.readouterr().out
     assert printed.count("the fit holds") == 2
