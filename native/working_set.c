@@ -278,7 +278,8 @@ go_goal go_inner_goal(const go_solver *s, const go_choice *c, double goal, doubl
         tight *= c->relative; /* so accurate it was already, and yet the gap of the whole problem is too large */
     double round_cost = 2.0 * go_density(s->data) * p->n * s->data->d * p->q + ROUND_OVERHEAD;
     double step_cost = (p->G ? 2.0 * p->rows : 4.0 * p->column_work) * p->rows * p->q + 500.0;
-    double loose = c->violators > 0 && c->relative * gap > tight ? c->relative * gap : tight;
+    int may_stop = c->violators > 0 || !p->vectors; /* cycles over blocks go to the end where no unit is missing */
+    double loose = may_stop && c->relative * gap > tight ? c->relative * gap : tight;
     double free_steps = c->cut ? 0.0 : round_cost / step_cost;
     return (go_goal){tight, loose, free_steps < MOST_FREE_STEPS ? (int)free_steps : MOST_FREE_STEPS, steps_left};
 }

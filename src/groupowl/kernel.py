@@ -136,7 +136,7 @@ class KernelInfo:
     compiler: str = ""
     reason: str = ""
     path: str = ""
-    losses: tuple[str, ...] = ("squared", "logistic", "poisson", "multinomial")
+    losses: tuple[str, ...] = ("squared", "logistic", "poisson")
     left_to_numpy: tuple[str, ...] = (
         "missing targets",
         "weights per target",

@@ -315,38 +315,6 @@ def test_estimators_fit_the_same_model_in_one_call(flat, weights, fit_intercept,
     assert slow.verify(X, y)
 
 
-@pytest.mark.parametrize("weights", ["oscar", "constant", "bh"])
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("shift", [0.0, 30.0])
-def test_the_default_alpha_takes_the_short_way_too(weights, fit_intercept, shift, monkeypatch):
-    X, Y = make_data(7)
-    estimator = go.GroupOWLRegressor(weights=weights, fit_intercept=fit_intercept)
-    with monkeypatch.context() as patch:
-        patch.setattr(solvers.continuation.Continuation, "solve_all", None)  # which is the long way
-        short = go.GroupOWLRegressor(**estimator.get_params()).fit(X + shift, Y)
-    monkeypatch.setattr(kernel, "whole_fit", lambda *args, **how: None)
-    slow = estimator.fit(X + shift, Y)
-    assert short.alpha_ == pytest.approx(slow.alpha_, rel=1e-11)
-    assert short.verify(X + shift, Y)
-
-
-def test_the_default_alpha_is_left_to_the_long_way_where_rounding_would_decide_it(monkeypatch):
-    """Targets that the intercept fits but for rounding, and a column of X that is constant but for rounding."""
-    asked = []
-    monkeypatch.setattr("groupowl.estimators.base.lean_solve", lambda *args, **how: asked.append(True))
-    rng = np.random.default_rng(8)
-    for X, Y in (
-        (rng.standard_normal((30, 5)), np.full((30, 2), 0.1)),
-        (1e7 + rng.standard_normal((30, 5)), rng.standard_normal((30, 2))),
-        (rng.standard_normal((30, 5)), np.zeros((30, 2))),
-    ):
-        model = go.GroupOWLRegressor().fit(X, Y)
-        assert model.verify(X, Y)
-    assert not asked
-    go.GroupOWLRegressor().fit(rng.standard_normal((30, 5)), rng.standard_normal((30, 2)))
-    assert asked
-
-
 def test_what_a_fit_makes_when_it_is_read_is_about_the_fit():
     """Whatever happens meanwhile to data and coefficients; and nothing keeps theta."""
     X, Y = make_data(5, q=1)

@@ -53,9 +53,10 @@ def test_mean_e_values_and_fewer_bars():
 
 @pytest.mark.filterwarnings("ignore:Nothing can be selected")
 def test_without_a_selection():
-    display = KnockoffDisplay.from_estimator(fitted(size=0.0, fdr=0.01))
+    with pytest.warns(UserWarning, match="Nothing is selected"):
+        selector, nothing = fitted(size=0.0, fdr=0.01), fitted(statistic=lambda X, C, y: np.zeros(30))
+    display = KnockoffDisplay.from_estimator(selector)
     assert not any("threshold" in text for text in legend_of(display))
-    nothing = fitted(statistic=lambda X, C, y: np.zeros(30))
     display = KnockoffDisplay.from_estimator(nothing)
     assert display.bars_ is None
     assert "No feature, and no knockoff" in display.ax_.texts[0].get_text()

@@ -60,7 +60,8 @@ class DenseDesign(LocalDesign):
         is_faster = len(support) <= _GATHER_FRACTION[self._order] * self.n_features
         if not is_faster:
             return None
-        return self.X.take(support, axis=1) if self._order == "C" else self.X[:, support]
+        # Of a slice it would make a whole copy first.
+        return self.X.take(support, axis=1) if self.X.flags.c_contiguous else self.X[:, support]
 
     def compute_moments(self, w: Handle) -> ColumnMoments:
         """From one product and the squares of the columns, for equal weights and columns whose means do not cancel."""

@@ -30,7 +30,6 @@ from ..designs import Design, far_design, row_chunks, rows_like
 from ..inputs import exclusive_classes, feature_names, penalty_options, resolve_columns
 from ..losses import check_offset, resolve_loss, with_offset
 from ..model import (
-    AUTO_FRACTION,
     Model,
     adaptive_factor,
     check_alpha,
@@ -51,7 +50,6 @@ from ..solvers import (
     SolverSettings,
     check_callback,
     check_settings,
-    lean_lam_max,
     lean_solve,
     warn_unless_converged,
 )
@@ -618,7 +616,7 @@ class SingleFit(GroupOWLBase):
         is_warm = self._last_coefficients(data) is not None
         is_watched = self.verbose or self.callback is not None or self.resume is not None
         asks_more = is_warm or is_watched or self.standardize or self._keeps_solves
-        if not is_ordinary or asks_more or data.sample_weight is not None or len(fitting.unpenalized):
+        if alpha is None or not is_ordinary or asks_more or data.sample_weight is not None or len(fitting.unpenalized):
             return None
         promises = isinstance(self.weights, str) and self.weights in PROMISING  # a model can see whether it holds
         if not fitting.options.is_plain or fitting.offset_size > 0.0 or promises:
@@ -630,11 +628,6 @@ class SingleFit(GroupOWLBase):
             n_samples=data.n_samples,
             n_directions=resolve_loss(fitting.loss).parameters_per_feature(data.n_targets),
         )
-        if alpha is None:
-            smallest = lean_lam_max(data.X, data.Y, weights, loss=fitting.loss, fit_intercept=fitting.fit_intercept)
-            if smallest is None:
-                return None
-            alpha = AUTO_FRACTION * smallest / data.n_samples
         result = lean_solve(
             data.X,
             data.Y,

@@ -17,7 +17,7 @@ from ..screening import RULES
 from .apgd import APGD
 from .continuation import Continuation
 from .driver import Run
-from .lean import lean_lam_max, lean_solve
+from .lean import lean_solve
 from .settings import Callback, Solver, SolverSettings
 from .solve_result import WARNINGS, History, HistoryRow, Progress, SolveResult
 from .spgd import SPGD
@@ -38,7 +38,6 @@ __all__ = [
     "SolverSettings",
     "WorkingSet",
     "check_settings",
-    "lean_lam_max",
     "lean_solve",
     "solve",
 ]

@@ -358,7 +358,7 @@ class Continuation:
             "B_init": self.B[: problem.n_rows],
             "intercept_init": block.intercept(self.B[problem.n_rows :]) if block.n_rows else None,
         }
-        unchecked = len(alphas) == 1 and problem.loss.is_quadratic and not _suits_twin(problem, data)
+        unchecked = len(alphas) == 1 and problem.loss.is_quadratic and not _is_small(problem)
         found = self._asked(data, weights, alphas, unchecked=unchecked, **start)
         if found.n_run == 0:
             return [None]
@@ -550,11 +550,15 @@ class Continuation:
         return result
 
 
+def _is_small(problem: Problem) -> bool:
+    """Whether calls of NumPy take more time than the products with all of X that they make."""
+    n_samples, n_features = problem.design.shape
+    return n_samples * n_features * problem.samples.n_tasks <= _MOST_PRODUCTS
+
+
 def _suits_twin(problem: Problem, data: kernel.KernelData) -> bool:
     """Whether the compiled certificate serves, and takes less time than NumPy's calls."""
-    n_samples, n_features = problem.design.shape
-    is_small = n_samples * n_features * problem.samples.n_tasks <= _MOST_PRODUCTS
-    return data.is_dense and is_small and n_samples <= kernel.MOST_CERTIFIED_SAMPLES
+    return data.is_dense and _is_small(problem) and problem.design.n_samples <= kernel.MOST_CERTIFIED_SAMPLES
 
 
 def twin_looks(problem: Problem, data: kernel.KernelData, lams: FloatArray, stack: FloatArray) -> Looks | None:

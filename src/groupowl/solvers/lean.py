@@ -16,7 +16,7 @@ import numpy as np
 from .. import kernel
 from .._typing import FloatArray, IndexArray
 from ..losses import Loss, resolve_loss
-from ..norm.kernels import cluster_labels, owl_gauge, row_norms
+from ..norm.kernels import cluster_labels, row_norms
 from ..problem import Balls, Correlations
 from ..screening import Rule
 from ..weights import are_ordinary
@@ -26,8 +26,6 @@ from .solve_result import NEVER, History, HistoryRow, SolveResult, Status
 
 # Entries of X: for more of them the rest of a solve hardly counts.
 _MOST_ENTRIES = 2**18
-# Correlations that are smaller than this part of what their terms could add up to may have too few digits.
-_ROUNDED = 1e-4
 _NOTHING = np.zeros((0, 0))
 
 
@@ -74,21 +72,6 @@ def lean_solve(
 
 def _scaled_theta(theta: FloatArray, scale: float) -> FloatArray:
     return scale * theta
-
-
-def lean_lam_max(X: Any, Y: Any, weights: FloatArray, *, loss: Any, fit_intercept: bool) -> float | None:
-    """Smallest factor of ``weights`` at which no row is selected, up to rounding; None where the long way is needed."""
-    if not (_is_small(X, Y) and resolve_loss(loss).is_quadratic):
-        return None
-    residual = Y.reshape(len(Y), -1)
-    if fit_intercept:
-        residual = residual - np.add.reduce(residual) / len(Y)
-    correlations = row_norms(X.T @ residual)
-    # Bounds from above what correlations would be if nothing cancelled, means neither.
-    reach = float(max(X.max(), -X.min())) * float(np.abs(Y).sum())
-    if not _ROUNDED * reach < np.maximum.reduce(correlations) < np.inf:
-        return None
-    return owl_gauge(correlations, weights)
 
 
 def _is_small(X: Any, Y: Any) -> bool:
