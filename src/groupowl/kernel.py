@@ -45,6 +45,8 @@ _SOURCES = _FOLDER.parents[1] / "native"
 _DENSE_F64, _DENSE_F32, _CSC_F64, _CSC_F32, _GRAM = range(5)
 
 
+# Losses of the library. Models of exclusive classes are left to NumPy all the same: its Newton steps end more exactly.
+_TABLE = ("squared", "logistic", "poisson", "multinomial")
 _ROUTINES = ("dgemm", "dgemv", "dsyrk", "dpotrf", "dpotrs", "dsyev")
 
 
@@ -208,7 +210,7 @@ def _opened(path: str) -> Any:
 
     library: Any = ctypes.CDLL(path)
     library.go_stamp.restype = library.go_compiler.restype = c_char_p
-    for loss in KernelInfo.losses:
+    for loss in _TABLE:
         getattr(library, f"go_loss_{loss}").restype = c_void_p
     library.go_workspace.restype = c_size_t
     library.go_workspace.argtypes = [POINTER(_Data), POINTER(_Task)]
@@ -227,7 +229,7 @@ def _opened(path: str) -> Any:
     library.blas = _Blas()
     for name in _ROUTINES:
         setattr(library.blas, name, get_pointer(capsules[name], get_name(capsules[name])))
-    library.losses = {loss: getattr(library, f"go_loss_{loss}")() for loss in KernelInfo.losses}
+    library.losses = {loss: getattr(library, f"go_loss_{loss}")() for loss in _TABLE}
     return library
 
 
@@ -292,7 +294,7 @@ class KernelData:
         Not copied.
     Y : ndarray of shape (n, q)
     loss : str or int
-        One of :attr:`KernelInfo.losses`, or the address of a ``go_loss``.
+        Of the table of losses in ``native/losses.c``, or the address of a ``go_loss``.
     mean, scale : ndarray of shape (d,), default=None
         Column j of the problem is ``(x_j - mean_j) / scale_j``.
     sample_weight : ndarray of shape (n,), default=None
