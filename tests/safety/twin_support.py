@@ -94,12 +94,14 @@ def look_difference(problem, B, residual, certificate):
     imbalance = block.constant_value * np.linalg.norm(residual.theta.sum(axis=0)) if block.n_rows else 0.0
     balancing = np.sqrt(inverse_weighted_square(residual.theta - raw, w))
     size = problem.curvature_at(B) * reach + norm  # of what rounding is of
+    root = np.sqrt(problem.samples.total_weight * problem.samples.n_tasks)
     pairs = {
         "theta": (distance, 0.0, 4.0 * slack * size),
         "theta before it was balanced": (np.sqrt(inverse_weighted_square(raw - expected_raw, w)), 0.0, slack * size),
         "balancing": (residual.balancing, balancing, 1e-12 * balancing),
         "imbalance": (residual.imbalance, imbalance, slack * norm),
-        "cancelling": (residual.cancelling, known.cancelling, 1e-9 * known.cancelling),
+        # A sum over |z|, whose predictors have the rounding of all that cancels in them (by Cauchy and Schwarz).
+        "cancelling": (residual.cancelling, known.cancelling, 1e-9 * known.cancelling + slack * root * reach),
         "products": (row_norms(residual.products - products), 0.0, slack * norm * problem.rounding_norms),
         "correlations": (residual.correlations, correlations, 1e-12 * correlations),
         "norm": (residual.norm, norm, 1e-12 * norm),
