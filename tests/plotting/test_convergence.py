@@ -155,7 +155,7 @@ def test_labels_of_short_times_do_not_overlap(histories, top):
 
 
 @pytest.mark.parametrize("low", [1.1e-4, 1e-3, 0.013, 0.9, 40.0])
-@pytest.mark.parametrize("span", [3.0, 30.0, 190.0, 1e3, 4e3, 1e5, 1e7])
+@pytest.mark.parametrize("span", [3.0, 30.0, 190.0, 500.0, 950.0, 1e3, 4e3, 1e5, 1e7])
 def test_numbers_on_a_logarithmic_axis_do_not_overlap(low, span):
     """In a panel as wide as those of the demo, whatever the times were."""
     figure, ax = plt.subplots(figsize=(5.2, 4.6), layout="constrained")

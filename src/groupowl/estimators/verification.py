@@ -233,8 +233,8 @@ def findings(claims: Iterable[Claim], what: str = "as computed again") -> list[F
     """A finding for each claim that is wrong, and one for all others."""
     checked = [(claim.words, claim.complaint()) for claim in claims]
     wrong = [Finding(False, text) for _, text in checked if text is not None]
-    right = dict.fromkeys(words.partition(", ")[0] for words, text in checked if text is None)
-    return [*wrong, *([Finding(True, f"{what}: {', '.join(right)}")] if right else [])]
+    right = {words.partition(", ")[0] for words, text in checked if text is None}
+    return [*wrong, *([Finding(True, f"{what}: {', '.join(sorted(right))}")] if right else [])]
 
 
 def changed_parameters(estimator: Any) -> str:

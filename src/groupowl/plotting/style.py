@@ -268,7 +268,7 @@ def label_log_axis(axis: Axis) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = sorted(axis.get_view_interval())
-    subs = range(1, 10) if high < 5 * low else (1.0, 2.0, 5.0) if high < 1e3 * low else (1.0,)
+    subs = range(1, 10) if high < 5 * low else (1.0, 2.0, 5.0) if high < 2e2 * low else (1.0,)
     axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
