@@ -78,7 +78,7 @@ def difference(found, X, Y, lam, fit_intercept, tol, loss):
             "largest": (found.largest, problem.gram_cache.largest, 1e-12 * problem.rounding_norms),
         }
     for name, (one, other, room) in pairs.items():
-        if not np.all(np.abs(one - other) <= room):
+        if not np.all((one == other) | (np.abs(one - other) <= room)):  # both may be infinite
             return f"{name} {one} and {other}"
     return "a column counts as constant" if len(problem.design.treated_as_constant) else ""
 
@@ -142,7 +142,7 @@ def look_difference(problem, B, residual, certificate):
         "dual point": (certificate.theta, definition.theta, 1e-9 * np.abs(definition.theta)),
     }  # fmt: skip
     for name, (one, other, room) in pairs.items():
-        if not np.all(np.abs(one - other) <= room):
+        if not np.all((one == other) | (np.abs(one - other) <= room)):  # both may be infinite
             return f"{name} {one} and {other}"
     return ""
 
