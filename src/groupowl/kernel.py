@@ -45,7 +45,6 @@ _SOURCES = _FOLDER.parents[1] / "native"
 _DENSE_F64, _DENSE_F32, _CSC_F64, _CSC_F32, _GRAM = range(5)
 
 
-# Losses of the library. Models of exclusive classes are left to NumPy all the same: its Newton steps end more exactly.
 _TABLE = ("squared", "logistic", "poisson", "multinomial")
 _ROUTINES = ("dgemm", "dgemv", "dsyrk", "dpotrf", "dpotrs", "dsyev")
 
@@ -138,7 +137,7 @@ class KernelInfo:
     compiler: str = ""
     reason: str = ""
     path: str = ""
-    losses: tuple[str, ...] = ("squared", "logistic", "poisson")
+    losses: tuple[str, ...] = _TABLE
     left_to_numpy: tuple[str, ...] = (
         "missing targets",
         "weights per target",

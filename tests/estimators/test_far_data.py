@@ -76,7 +76,7 @@ def test_one_target_and_single_precision_on_dask():
 @pytest.mark.parametrize("class_weight", [None, "balanced", {"low": 2.0}])
 def test_classification_on_dask(class_weight):
     X, _, labels, weight = make_data()
-    model = go.GroupOWLClassifier(class_weight=class_weight)
+    model = go.GroupOWLClassifier(class_weight=class_weight, tol=1e-12)  # beyond: both are solved by other ways
     here, there = clone(model).fit(X, labels, weight), clone(model).fit(far(X), far(labels, 90), far(weight))
     assert_same_fit(here, there)
     assert there.classes_.tolist() == ["low", "mid", "top"]

@@ -29,6 +29,7 @@ class MultinomialLoss(Loss):
     """``F(Z) = sum_i w_i [log sum_k exp(z_ik) - <y_i, z_i>]`` for one-hot or probability targets ``y_i``."""
 
     name: ClassVar[str] = "multinomial"
+    compiled: ClassVar[str] = "multinomial"
     curvature: ClassVar[float] = 0.5  # largest eigenvalue of diag(p) - p p^T, by Gershgorin
     bend: ClassVar[float | None] = math.sqrt(2.0)
     target: ClassVar[str] = "classes"

@@ -39,6 +39,8 @@ _PATH_GOAL = 0.9
 # Entries of X, for each task, up to which it is asked, and at most. But for quadratic losses, its last look at all
 # columns and the certificate are one product twice: with few tasks and large X that is what takes time.
 _ENTRIES_PER_TASK, _MOST_ENTRIES = 2**23, 2**26
+# Predictors up to which it computes their exponentials, one by one, in less time than NumPy in vectors.
+_MOST_EXPONENTIALS = 2**14
 # Rows that its working sets may have at first, or as many as there are samples; all rows where there are no more.
 _FEW_ROWS, _ALL_ROWS = 200, 1000
 # Multiplications with all of X up to which the compiled certificate takes less time than NumPy's calls.
@@ -656,9 +658,7 @@ def may_ask_kernel(settings: SolverSettings) -> bool:
 def compiled_data(problem: Problem) -> kernel.KernelData | None:
     """The data of a problem as the compiled kernel takes them, or None where it cannot."""
     design, samples, penalty = problem.design, problem.samples, problem.penalty
-    most = _MOST_ENTRIES if problem.loss.is_quadratic else min(_ENTRIES_PER_TASK * samples.n_tasks, _MOST_ENTRIES)
-    is_small = design.density * design.n_samples * design.n_features <= most
-    data = design.plain_data() if is_small and kernel.is_available() else None
+    data = design.plain_data() if _is_asked_about(problem) and kernel.is_available() else None
     if data is None or problem.unpenalized.rank or not problem.loss.compiled or not problem.loss_scale > 0.0:
         return None
     if penalty.unit_starts is None or not penalty.is_norm:  # it knows units of neighboring rows, no ridge and no signs
@@ -675,6 +675,16 @@ def compiled_data(problem: Problem) -> kernel.KernelData | None:
         fit_intercept=problem.unpenalized.n_rows > 0,
         unit_starts=None if penalty.rows_are_units else penalty.unit_starts,
     )
+
+
+def _is_asked_about(problem: Problem) -> bool:
+    """Whether the kernel takes less time than NumPy for data of this size."""
+    design, n_tasks = problem.design, problem.samples.n_tasks
+    n_entries = design.density * design.n_samples * design.n_features
+    if problem.loss.is_quadratic:
+        return n_entries <= _MOST_ENTRIES
+    is_fast = design.n_samples * n_tasks <= _MOST_EXPONENTIALS
+    return is_fast and n_entries <= min(_ENTRIES_PER_TASK * n_tasks, _MOST_ENTRIES)
 
 
 def scale_of(problem: Problem) -> Callable[[float], float]:
