@@ -259,9 +259,9 @@ def label_log_axis(axis: Axis) -> None:
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
+    >>> from matplotlib.figure import Figure
     >>> from groupowl.plotting import label_log_axis
-    >>> _, ax = plt.subplots()
+    >>> ax = Figure().subplots()
     >>> _ = ax.loglog([1, 10, 100], [1, 2, 3])
     >>> label_log_axis(ax.xaxis)
     """
