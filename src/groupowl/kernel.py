@@ -139,6 +139,7 @@ class KernelInfo:
     path: str = ""
     losses: tuple[str, ...] = _TABLE
     left_to_numpy: tuple[str, ...] = (
+        "single fits of multinomial loss (its paths are compiled)",
         "missing targets",
         "weights per target",
         "offsets (but of squared loss)",

@@ -9,6 +9,7 @@ import pytest
 
 import groupowl as go
 from groupowl import kernel
+from groupowl.path import solve_path
 from support import make_case
 
 pytestmark = pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.kernel_info()))
@@ -117,6 +118,10 @@ LEFT_TO_NUMPY = {
     "offsets (but of squared loss)": [
         {"offset": np.linspace(-1.0, 1.0, 40), "loss": loss} for loss in ("poisson", "logistic")
     ],
+    "single fits of multinomial loss (its paths are compiled)": [
+        {"loss": "multinomial"},
+        {"loss": "multinomial", "sample_weight": np.arange(1.0, 41.0)},
+    ],
     "weights per target": [{"sample_weight": 1.0 + np.arange(120).reshape(40, 3)}],
     "ridge": [{"ridge": 0.1}],
     "signs": [{"positive": True}, {"positive": np.eye(30)[3]}],
@@ -128,10 +133,11 @@ LEFT_TO_NUMPY = {
         {"feature_groups": APART},
     ],
 }
+ALWAYS_COMPILED = [loss for loss in go.kernel_info().losses if loss != "multinomial"]
 COMPILED = [
     {},
-    *({"loss": loss} for loss in go.kernel_info().losses),
-    *({"loss": loss, "sample_weight": np.arange(1.0, 41.0)} for loss in go.kernel_info().losses),
+    *({"loss": loss} for loss in ALWAYS_COMPILED),
+    *({"loss": loss, "sample_weight": np.arange(1.0, 41.0)} for loss in ALWAYS_COMPILED),
     {"sample_weight": np.arange(1.0, 41.0)},
     {"offset": np.linspace(-1.0, 1.0, 40)},
     {"feature_groups": NEIGHBORS, "loss": "poisson"},
@@ -175,3 +181,15 @@ def test_what_is_left_to_numpy_is_not_compiled(name, monkeypatch):
 @pytest.mark.parametrize("asked", COMPILED, ids=lambda asked: "+".join([asked.get("loss", ""), *asked]) or "plain")
 def test_everything_else_is_compiled(asked, monkeypatch):
     assert is_compiled(asked, monkeypatch)
+
+
+@pytest.mark.parametrize("loss", go.kernel_info().losses)
+def test_paths_of_all_losses_are_compiled(loss, monkeypatch):
+    proposals, own = [], kernel.solve
+    monkeypatch.setattr(kernel, "solve", lambda *args, **given: _kept(proposals, own(*args, **given)))
+    case = make_case(3, n=40, d=30, q=3, loss=loss)
+    data = {"loss": loss, "fit_intercept": True}
+    largest = go.lam_max(case.X, case.Y, np.ones(30), **data)
+    results = solve_path(case.X, case.Y, "constant", strengths=[0.5 * largest, 0.3 * largest], **data)
+    assert all(result.converged for result in results)
+    assert proposals
