@@ -1,6 +1,7 @@
 """What several folders of tests need."""
 
 import signal
+import sys
 
 import pytest
 import twin_support
@@ -20,6 +21,14 @@ def proved_twice(monkeypatch):
     """Whatever the compiled certificate proves in any test is compared with the definition."""
     monkeypatch.setattr(kernel, "whole_fit", twin_support.compared_fit)
     monkeypatch.setattr(continuation, "twin_looks", twin_support.compared_looks)
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays():
+    """Every test closes its figures: one that opens the twenty-first is warned, whichever tests opened the others."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

@@ -139,10 +139,7 @@ def workplace(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(DOCS / "migration"))  # its pages import the code that they show
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setenv("COLUMNS", "100")
-    yield tmp_path
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
+    return tmp_path
 
 
 def name_of(page):

@@ -19,10 +19,6 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), 
 def pictures_go_to_files(monkeypatch, tmp_path):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 def test_the_script_does_what_its_comments_say(tmp_path, capsys):

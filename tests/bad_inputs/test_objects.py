@@ -138,6 +138,3 @@ def test_bad_input(row, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     check(row)
     assert list(tmp_path.iterdir()) == []
-    import matplotlib.pyplot as plt
-
-    plt.close("all")

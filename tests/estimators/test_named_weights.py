@@ -203,7 +203,6 @@ def test_levels_have_adaptive_factors_and_classes():
 
 def test_the_picture_has_a_line_for_each_shape():
     pytest.importorskip("matplotlib")
-    from matplotlib import pyplot as plt
 
     X, Y = make_data()
     model = go.GroupOWLRegressorCV(weights=SHAPES, alphas=5, eps=0.1, cv=3).fit(X, Y)
@@ -216,4 +215,3 @@ def test_the_picture_has_a_line_for_each_shape():
     many = model.set_params(weights=[*SHAPES, "levels"]).fit(X, Y)
     named = [text.get_text() for text in CrossValidationDisplay.from_estimator(many).ax_.get_legend().get_texts()]
     assert named.count("other weights") == 1
-    plt.close("all")

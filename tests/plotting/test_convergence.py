@@ -24,12 +24,6 @@ def histories():
     return {rule: go.solve(data.X, data.Y, lam, screening=rule) for rule in ("none", "paper", "safe")}
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.mark.parametrize("plot", PLOTS)
 @pytest.mark.parametrize("x", ["seconds", "passes"])
 def test_a_curve_per_solve_with_labels(plot, x, histories):

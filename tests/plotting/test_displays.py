@@ -36,12 +36,6 @@ NAMES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 def frame(names="plain", q=3, seed=0):
     data = go.datasets.make_correlated_groups(
         50, D, q, n_informative=9, group_size=3, correlation=0.95, structure="block", random_state=seed

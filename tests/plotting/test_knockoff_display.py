@@ -12,12 +12,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 def fitted(size=1.0, fdr=0.3, **parameters):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 30))

@@ -12,12 +12,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 def fitted(method="pairs", tol=1e-9, **params):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 30))

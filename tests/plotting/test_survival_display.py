@@ -12,12 +12,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 def make_data(q=1, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((90, 6))
