@@ -116,6 +116,19 @@ def test_indicators_of_studies_are_no_underflow():
     assert not go.solve(X, Y, np.ones(3), fit_intercept=True).B[2].any()
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_missing_targets_beside_constant_ones_are_no_underflow(loss):
+    """One observation per task: a constant explains all of it; stand-ins of missing entries do not count."""
+    Y = np.array([[np.nan, -0.005], [-0.009, np.nan], [np.nan, np.nan]])
+    offset = np.array([[1.5, -1.5], [-2.4, -4.7], [1.9, -1.3]])
+    X, options = np.arange(3.0)[:, None], {"loss": loss, "fit_intercept": True, "offset": offset}
+    assert go.lam_max(X, Y, [1.0], **options) == 0.0
+    result = go.solve(X, Y, [1.0], **options)
+    assert result.converged
+    assert not result.B.any()
+    np.testing.assert_allclose(result.intercept, [-0.009 + 2.4, -0.005 + 1.5], rtol=1e-12)
+
+
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
 def test_constant_groups_keep_their_scale_without_an_intercept(make):
     """The variance of a group of constants is zero, whatever rounding says."""

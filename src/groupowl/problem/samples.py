@@ -97,9 +97,14 @@ def _target_sums(loss: Loss, Y: FloatArray, w: FloatArray) -> FloatArray:
     return weighted_sums(loss.targets(Y), w)
 
 
-def check_underflow(design: Design, Y: Handle, squares: FloatArray) -> None:
+def _entries_that_count(Y: FloatArray, w: FloatArray) -> int:
+    """How many targets of positive weight are not zero; missing ones have no weight."""
+    return int(np.count_nonzero(Y * (w > 0.0)))
+
+
+def check_underflow(design: Design, squares: FloatArray, Y: Handle, w: Handle) -> None:
     """Refuse targets whose entries are so small that their squares vanish."""
-    if squares.sum() < SMALLEST_NORM**2 and design.reduce(np.count_nonzero, Y):
+    if squares.sum() < SMALLEST_NORM**2 and design.reduce(_entries_that_count, Y, w):
         raise ValueError(
             "Y is so small, or sample_weight is, that the squares of the targets underflow. Rescale them, for example "
             "to a standard deviation of 1."
@@ -118,7 +123,7 @@ def _centered(design: Design, samples: Samples, total: Any) -> Samples:
     squares = design.reduce(weighted_squares, Y, w)
     center = samples.means + left
     if np.abs(center).max() < SMALLEST_NORM / EPS:
-        check_underflow(design, Y, squares)
+        check_underflow(design, squares, Y, w)
     varies = exceeds_rounding(np.sqrt(squares / total), center)
     error, hides_variation = center_errors(squares, center, varies, total)
     Y = design.map(partial(np.multiply, varies.astype(np.float64)), Y)

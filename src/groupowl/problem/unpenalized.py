@@ -365,7 +365,7 @@ def _with_totals(
         (value, *samples.handles), (loss.floor, *samples.handles), (partial(_squares, loss), *samples.handles)
     )
     if on_basis == 0.0:
-        check_underflow(design, samples.Y, squares)
+        check_underflow(design, squares, *samples.handles)
     norm = float(np.hypot(np.sqrt(squares.sum()), np.hypot(on_basis, samples.offset_norm)))
     return replace(samples, norm=norm, floor=float(floor)), float(null_loss)
 
