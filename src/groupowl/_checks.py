@@ -133,13 +133,26 @@ def rectangular_array(argument: str, values: Any) -> Any:
     if hasattr(values, "toarray"):
         raise TypeError(f"{argument} must be a dense array, got a sparse matrix; use {argument}.toarray().")
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
+        return _nullable_numbers(values) if array.dtype == object and _is_nullable(values) else array
     except ValueError as error:
         lengths = [len(row) if hasattr(row, "__len__") else 1 for row in values]
         i = next((i for i in range(1, len(lengths)) if lengths[i] != lengths[i - 1]), 0)
         found = f"row {i - 1} has length {lengths[i - 1]}, row {i} has {lengths[i]}" if i else ""
         reason = f"{found}. All rows must have one length." if i else str(error)
         raise ValueError(f"{argument} cannot be read as a rectangular array of numbers: {reason}") from error
+
+
+def _is_nullable(values: Any) -> bool:
+    """Whether this is a data frame of numbers only, some of a dtype of pandas that has a missing value of its own."""
+    dtypes: Any = getattr(values, "dtypes", ())
+    return hasattr(values, "isna") and all(getattr(dtype, "kind", "O") in REAL_KINDS for dtype in np.ravel(dtypes))
+
+
+def _nullable_numbers(frame: Any) -> FloatArray:
+    """Numbers of such a frame, NaN where they are missing."""
+    numbers: FloatArray = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    return numbers
 
 
 def refuse_mask(argument: str, values: Any) -> None:
@@ -245,6 +258,16 @@ def nonnegative_weights(argument: str, values: Any, length: int, *, per: str, wh
         i = int(np.argmin(weights))
         raise ValueError(f"{argument}{where} must be non-negative, but {argument}[{i}] is {float(weights[i])!r}.")
     return weights
+
+
+def checked_names(argument: str, names: Any, count: int) -> Sequence[Any]:
+    """Names as a list, as many as there should be."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"{argument} must be a list of names, got {names!r}.")
+    listed = names if isinstance(names, Sequence) else list(names)
+    if len(listed) != count:
+        raise ValueError(f"{argument} must have one name for each of the {count}, got {len(listed)} names.")
+    return listed
 
 
 def checked_path(argument: str, value: Any) -> Path:

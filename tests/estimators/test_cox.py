@@ -177,6 +177,7 @@ def test_sparse_single_precision_and_search():
     ("change", "message"),
     [
         (lambda event, time: np.column_stack([event, time - time.min()]), "time must be positive, but its smallest"),
+        (lambda event, time: np.column_stack([time, event]), "time has only the entries 0 and 1, and event has others"),
         (lambda event, time: np.column_stack([event + 1, time]), "event must be True or False, or 1 and 0, but"),
         (lambda event, time: np.column_stack([0 * event, time]), "y has no event among the samples of positive weight"),
         (lambda event, time: np.column_stack([event, time * np.nan]), "time has 90 NaN or infinite entries"),
@@ -195,6 +196,13 @@ def test_bad_targets(change, message):
     for estimator in (go.GroupOWLCox(), go.GroupOWLCoxCV()):
         with pytest.raises(ValueError, match=message):
             estimator.fit(X, change(event, time))
+
+
+def test_events_in_words_are_refused_by_the_name_of_their_column():
+    X, event, time, _ = make_data()
+    y = pd.DataFrame({"status": np.where(event, "dead", "alive"), "months": time})
+    with pytest.raises(TypeError, match=r"y: column 'status' has text \('(dead|alive)'\)\. Events are True or False"):
+        go.GroupOWLCox().fit(X, y)
 
 
 def test_a_training_set_without_an_event_says_what_to_do():

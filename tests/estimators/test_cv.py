@@ -447,3 +447,24 @@ def test_default_folds_do_not_see_samples_of_weight_zero(cv):
     weighted = clone(model).fit(X, y, sample_weight=weight)
     removed = clone(model).fit(X[weight > 0], y[weight > 0])
     np.testing.assert_allclose(weighted.score_path_, removed.score_path_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["regression", "classes"])
+@pytest.mark.parametrize("selection", ["min", "bic"])
+def test_a_search_stopped_by_a_callback_keeps_what_its_path_has_found(kind, selection):
+    """The final fit asks the callback as well, which still says stop: the chosen model is not thrown away."""
+    data = go.datasets.make_correlated_groups(60, 30, 3, n_informative=3, random_state=0)
+    y = data.Y if kind == "regression" else np.argmax(data.Y, axis=1) > 0
+    estimator = go.GroupOWLRegressorCV if kind == "regression" else go.GroupOWLClassifierCV
+
+    def stop(progress):
+        return progress.alpha_index >= 6
+
+    model = estimator(alphas=15, cv=3, selection=selection, standardize=True, callback=stop).fit(data.X, y)
+    assert (model.path_.stopped_because, len(model.path_), len(model.alphas_)) == ("callback", 6, 6)
+    assert model.path_.statuses.tolist() == 6 * ["converged"]
+    assert model.solve_result_.status == "converged"
+    at_alpha = model.path_.coefs[..., list(model.alphas_).index(model.alpha_)]
+    np.testing.assert_allclose(model.coef_, at_alpha, rtol=0, atol=1e-4 * np.abs(at_alpha).max())
+    assert model.coef_.any()
+    assert model.verify(data.X, y)

@@ -214,3 +214,15 @@ def test_dicts_are_not_stacked_by_their_keys():
 def test_what_cannot_be_stacked(Xs, ys, message):
     with pytest.raises(ValueError, match=message):
         go.stack_tasks(Xs, ys)
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+@pytest.mark.parametrize("kind", ["numbers", "labels"])
+def test_missing_values_of_nullable_columns_are_missing_targets(backend, kind):
+    X, Y = make_data(kind)
+    estimator = go.GroupOWLRegressor(0.1) if kind == "numbers" else go.GroupOWLClassifier(0.01)
+    frame = pd.DataFrame(Y, columns=["a", "b", "c"])
+    nullable = frame.convert_dtypes(dtype_backend=backend)
+    assert nullable.isna().sum().sum() == np.isnan(Y).sum() > 0
+    given, plain = estimator.fit(X, nullable).coef_.copy(), estimator.fit(X, frame).coef_
+    np.testing.assert_array_equal(given, plain)

@@ -307,3 +307,49 @@ def test_the_end_of_the_grid_is_told_of_a_model_without_features_too():
     text = summary_text(model)
     assert "No feature is selected" in text
     assert "smallest one tried" in text
+
+
+def test_fits_without_names_can_be_given_some():
+    X, Y = regression_data(d=60)
+    model = GroupOWLRegressor().fit(X, Y)
+    names = [f"word{j}" for j in range(60)]
+    frame = model.coef_frame(sort=True, feature_names=names)
+    assert frame.feature.tolist() == [f"word{j}" for j in model.coef_frame(sort=True).feature]
+    assert [status.feature for status in model.certificate(feature_names=iter(names))] == names
+    assert not hasattr(model, "coef_names_")
+    for report in (model.coef_frame, model.certificate, model.summary):
+        with pytest.raises(ValueError, match=r"feature_names must have one name for each of the 60, got 2 names"):
+            report(feature_names=names[:2])
+        with pytest.raises(TypeError, match="feature_names must be a list of names, got 'word'"):
+            report(feature_names="word")
+
+
+def test_the_summary_prints_the_names_that_it_is_given(capsys):
+    X, Y = regression_data(d=60)
+    model = GroupOWLRegressor().fit(X, Y)
+    model.summary(feature_names=[f"word{j}" for j in range(60)])
+    printed = capsys.readouterr().out
+    assert all(f"  word{j} " in printed for j in strongest_first(model)[:5])
+
+
+def test_certificates_show_zeros_beside_many_selected_features():
+    X, Y = regression_data(d=60)
+    model = GroupOWLRegressor("auto", weights="constant").set_params(alpha=0.02).fit(X, Y)
+    counts = model.certificate().counts
+    assert counts["selected"] > 20
+    assert counts["proved zero"] > 5
+    text, html = repr(model.certificate()), model.certificate()._repr_html_()
+    assert text.count("selected (norm") == 15
+    assert text.count("proved zero (gap") == 5
+    assert html.count(">selected<") == 15
+    assert html.count(">proved zero<") == 5
+
+
+def test_the_summary_of_a_search_warns_of_columns_of_different_size():
+    X, Y = regression_data(d=60)
+    sizes = np.ones(60)
+    sizes[3] = 2e4
+    for settings, is_told in (({}, True), ({"standardize": True}, False), ({"penalty_factor": sizes}, False)):
+        model = GroupOWLRegressorCV(alphas=4, cv=3, **settings).fit(X * sizes, Y)
+        assert ("Sizes of columns differ by a factor of" in summary_text(model)) == is_told
+    assert "Sizes of columns" not in summary_text(GroupOWLRegressorCV(alphas=4, cv=3).fit(X, Y))

@@ -22,6 +22,7 @@ from .._text import counted, listed
 from .._typing import FloatArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
 from ..estimators.fit_summary import (
+    LARGEST_RATIO,
     clusters_of_groups,
     clusters_text,
     coefficient_norms,
@@ -39,8 +40,6 @@ from ..weights import sequence_names
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow")
 # Names of targets or classes that are listed.
 _LISTED = 8
-# Columns whose standard deviations differ by this factor or more are hardly penalized alike.
-_LARGEST_RATIO = 10.0
 # What became of missing features.
 _MISSING = {
     "drop": "their samples were left out",
@@ -342,7 +341,7 @@ def data_notes(table: Table, X: Design, *, standardized: bool) -> list[str]:
         inverse[[names.index(name) for name in table.unpenalized]] = 0.0
         smallest = int(np.argmax(inverse))
         largest = int(np.argmin(np.where(inverse > 0.0, inverse, np.inf)))
-        if inverse[smallest] >= _LARGEST_RATIO * inverse[largest] > 0.0:
+        if inverse[smallest] >= LARGEST_RATIO * inverse[largest] > 0.0:
             ratio = f"a factor of {inverse[smallest] / inverse[largest]:.3g}"
             which = f"{names[largest]!r} has the largest, {names[smallest]!r} the smallest"
             remedy = "--standardize makes the penalty treat them alike"

@@ -26,7 +26,7 @@ from ..model import Model, warn_if_correlated, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
 from ..model_selection.folds import criteria_serve, resolve_scorer, scorer_scores, takes_sample_weight
 from ..model_selection.search import best_sequence, ridges_of, tunes_ridge
-from ..path import PathResult, resolve_alphas
+from ..path import PathPoint, PathResult, resolve_alphas
 from ..problem import warn_of_lost_samples
 from ..solvers import Callback, SolveResult, SolverSettings, warn_unless_converged
 from ..solvers.solve_result import short_of_tolerance
@@ -121,12 +121,16 @@ class CrossValidatedFit(SearchAttributes, GroupOWLBase):
             reports = list(map(attrgetter("report"), choices))
             best = best_sequence(reports)
             model, path, report, held_out, criteria = choices[best]
-            settings, alpha = search.fitting.settings, path.points[report["best_index"]].alpha
-            data = replace(search.data, fitting=search.fitting_of(best))
+            settings, point = search.fitting.settings, path.points[report["best_index"]]
+            alpha, data = point.alpha, replace(search.data, fitting=search.fitting_of(best))
             result = self._final_fit(model, alpha, settings, self.callback, report["best_index"])
+            if result.status == "callback":
+                result = self._better(result, model, point, settings)
         short, prefix = short_of_tolerance(path.points, len(path.points), "alphas")
         warn_unless_converged(short if prefix else result, model.problem.goal(settings.tol), settings, prefix=prefix)
         fitted = {"path_": path.labeled(data.labels), "search_results_": reports}
+        is_as_given = not self.standardize and self.penalty_factor is None
+        fitted["_ratio_of_columns"] = _ratio(model.problem.norms) if is_as_given else 1.0
         fitted |= {"_held_out": held_out, "_criteria": criteria} if self._keeps_details else {}
         for name, value in report.items():
             fitted[f"{name}_"] = value
@@ -339,7 +343,20 @@ class CrossValidatedFit(SearchAttributes, GroupOWLBase):
             return replace(result, status="converged")  # the finer goal is nobody's but ours
         if result.status == "callback":
             return result
-        return self._solve(model, alpha, settings, **about)
+        return self._solve(model, alpha, settings, model.start(result.B.T, result.intercept), **about)
+
+    def _better(self, stopped: SolveResult, model: Model, point: PathPoint, settings: SolverSettings) -> SolveResult:
+        """The last fit as far as the callback let it come, or what the path has found at its alpha."""
+        start = model.start(point.coef(model.problem.n_rows).T, point.intercept)
+        found = self._solve(model, point.alpha, settings, start, callback=lambda _: True)
+        best = min(found, stopped, key=attrgetter("gap"))
+        return replace(best, status="converged") if best.gap <= model.problem.goal(settings.tol) else best
+
+
+def _ratio(norms: FloatArray) -> float:
+    """How many times as large the largest column is as the smallest one that is not constant."""
+    positive = norms[norms > 0.0]
+    return float(positive.max() / positive.min()) if len(positive) else 1.0
 
 
 def _check_folds_possible(data: FitData, scorer: Any, parts: Any) -> None:
@@ -479,7 +496,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         error, or predict as if the column had no effect.
     callback : callable, default=None
         Called as ``callback(progress)`` after each certificate of the fits on all data, with their position
-        ``progress.alpha_index`` on the path; returning True ends the path there, and the final fit.
+        ``progress.alpha_index`` on the path; returning True ends the path there. The final fit
+        asks as well; where it is stopped, the solution of the path stays.
     resume : str or Path, default=None
         A folder that keeps solutions on all data, and scores of folds, as soon as they are there. The same fit after an
         interrupt goes on from them: solutions are certified again. A folder of another problem (data, penalty, alphas,
@@ -704,7 +722,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         error, or predict as if the column had no effect.
     callback : callable, default=None
         Called as ``callback(progress)`` after each certificate of the fits on all data, with their position
-        ``progress.alpha_index`` on the path; returning True ends the path there, and the final fit.
+        ``progress.alpha_index`` on the path; returning True ends the path there. The final fit
+        asks as well; where it is stopped, the solution of the path stays.
     resume : str or Path, default=None
         A folder that keeps solutions on all data, and scores of folds, as soon as they are there. The same fit after an
         interrupt goes on from them: solutions are certified again. A folder of another problem (data, penalty, alphas,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import position_in, truth_value
+from .._checks import checked_names, position_in, truth_value
 from .._html import data_table, facts_table, page_of_text, paragraph, titled
 from .._text import counted, listed, printable, significant
 from .._typing import BoolArray, FloatArray, IndexArray
@@ -45,8 +46,11 @@ STATES = (SELECTED, PROVED_ZERO, NOT_PROVED, UNPENALIZED, *LEFT_OUT)
 
 _IN_WORDS = {NOT_PROVED: "zero but not proved"}
 
+#: How different columns may be in size before a note says that the penalty sees that.
+LARGEST_RATIO = 10.0
 # Features in a table of certificates, and in the summary.
 _SHOWN = 20
+_SHOWN_OTHERS = 5  # than selected ones, at least, where there are as many
 _SHOWN_IN_SUMMARY = 25
 _LONGEST_NAME = 40
 _WIDTH = 120
@@ -194,8 +198,7 @@ class FitCertificate:
             f"  objective {self.objective:.10g}, proved within {self.gap:.3g} of the minimum{doubt}",
             f"  {self.counts_text()}",
         ]
-        ranks = np.array([STATES.index(self.states[j]) for j in first], dtype=np.intp)
-        shown = np.lexsort((-norms, ranks))[:_SHOWN].tolist()
+        shown = _shown_rows([STATES.index(self.states[j]) for j in first], norms)
         width = max((len(names[k]) for k in shown), default=0)
         for k in shown:
             j = first[k]
@@ -214,16 +217,24 @@ class FitCertificate:
             "features": self.counts_text(),
         }
         of_group = [] if self.groups is None else ["group"]
-        order, rows = np.argsort([STATES.index(state) for state in self.states], kind="stable"), []
-        for status in map(self.__getitem__, order[:_SHOWN].tolist()):
+        norms, rows = np.zeros(len(self)) if self.norms is None else self.norms, []
+        for j in _shown_rows([STATES.index(state) for state in self.states], norms):
+            status, norm = self[j], f"{norms[j]:.3g}" if norms[j] > 0.0 else ""
             gap = "" if status.gap is None else f"{status.gap:.2g}"
-            rows.append(
-                [printable(status.feature), *map(printable, [status.group][: len(of_group)]), status.state, gap]
-            )
-        table = data_table(["feature", *of_group, "state", "gap of its proof"], rows, n_words=2 + len(of_group))
+            names = [printable(status.feature), *map(printable, [status.group][: len(of_group)])]
+            rows.append([*names, status.state, norm, gap])
+        table = data_table(["feature", *of_group, "state", "norm", "gap of its proof"], rows, n_words=2 + len(of_group))
         more = len(self) - len(rows)
         end = [paragraph(f"... {more} more: iterate over it, or to_frame()")] if more > 0 else []
         return titled(f"{self.estimator} at alpha {self.alpha:.6g}", facts_table(facts), table, *end)
+
+
+def _shown_rows(ranks: list[int], norms: FloatArray) -> list[int]:
+    """Rows of a table of certificates that are shown, by state and norm; some that are not selected are among them."""
+    order = np.lexsort((-norms, np.array(ranks, dtype=np.intp))).tolist()
+    n_first = ranks.count(0)
+    n_others = min(len(ranks) - n_first, max(_SHOWN - n_first, _SHOWN_OTHERS))
+    return order[: min(n_first, _SHOWN - n_others)] + order[n_first : n_first + n_others]
 
 
 @dataclass(frozen=True)
@@ -305,7 +316,18 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
 
     def _feature_labels(self) -> Any:
         """Names of the columns of ``coef_``, or their indices."""
-        return getattr(self, "coef_names_", np.arange(np.atleast_2d(self.coef_).shape[1]))
+        known = vars(self).get("_given_names")
+        return getattr(self, "coef_names_", np.arange(np.atleast_2d(self.coef_).shape[1])) if known is None else known
+
+    def _named(self, feature_names: Any) -> Self:
+        """The estimator, or a copy that knows the columns of ``coef_`` by these names."""
+        check_is_fitted(self)
+        if feature_names is None:
+            return self
+        named = copy(self)
+        names = checked_names("feature_names", feature_names, np.atleast_2d(self.coef_).shape[1])
+        named._given_names = np.array(names, dtype=object)
+        return named
 
     @property
     def sparse_coef_(self) -> Any:
@@ -409,7 +431,7 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         groups = getattr(self, "feature_groups_", None)
         return mask if groups is None else np.isin(groups, groups[mask])
 
-    def coef_frame(self, *, sort: bool = False) -> Any:
+    def coef_frame(self, *, sort: bool = False, feature_names: Any = None) -> Any:
         """Coefficients as a pandas data frame, one row per feature.
 
         Parameters
@@ -418,6 +440,9 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
             Whether to sort the features: clusters by decreasing norm on the scale of the penalty, then unpenalized
             features, then those that are zero. Without it, and within ties, features are in the order of the columns of
             X.
+        feature_names : list of str, default=None
+            Names of the columns of ``coef_``, for fits that know none, such as those to a sparse matrix: the step
+            before in a pipeline has them, ``pipeline[:-1].get_feature_names_out()``.
 
         Returns
         -------
@@ -429,6 +454,8 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
             coefficients on its scale, ``scaled_coef_``.
         """
         check_is_fitted(self)
+        if feature_names is not None:
+            return self._named(feature_names).coef_frame(sort=sort)
         pandas = import_pandas("coef_frame()")
         coef, scaled, is_scaled = np.atleast_2d(self.coef_), np.atleast_2d(self.scaled_coef_), scale_is_known(self)
         named = task_names(vars(self))
@@ -446,15 +473,20 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         frame = pandas.DataFrame(columns)
         return frame.iloc[strongest_first(self)].reset_index(drop=True) if truth_value("sort", sort) else frame
 
-    def certificate(self) -> FitCertificate:
+    def certificate(self, *, feature_names: Any = None) -> FitCertificate:
         """What is proved about each feature: selected, proved zero (and at which gap), or zero but not proved.
+
+        Parameters
+        ----------
+        feature_names : list of str, default=None
+            As for :meth:`coef_frame`.
 
         Returns
         -------
         FitCertificate
             Prints a table; iterates over features; ``to_frame()`` makes a data frame.
         """
-        check_is_fitted(self)
+        labels = self._named(feature_names)._feature_labels()
         result = self.solve_result_
         states = np.full(len(self.clusters_), NOT_PROVED, dtype=object)
         states[result.screened_at >= 0] = PROVED_ZERO
@@ -469,7 +501,7 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         known = (self.alpha_, result.primal, result.gap, result.converged)
         groups = getattr(self, "feature_groups_", None)
         norms = coefficient_norms(penalized if result.scale is None else penalized * result.scale)
-        return FitCertificate(type(self).__name__, *known, self._feature_labels(), states, gaps, groups, norms)
+        return FitCertificate(type(self).__name__, *known, labels, states, gaps, groups, norms)
 
     @property
     def summary_(self) -> FitSummary:
@@ -477,9 +509,15 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         check_is_fitted(self)
         return FitSummary(summary_text(self))
 
-    def summary(self) -> None:
-        """Print one page about the fit: objective, proof, selected features and their clusters."""
-        print(self.summary_)
+    def summary(self, *, feature_names: Any = None) -> None:
+        """Print one page about the fit: objective, proof, selected features and their clusters.
+
+        Parameters
+        ----------
+        feature_names : list of str, default=None
+            As for :meth:`coef_frame`.
+        """
+        print(self._named(feature_names).summary_)
 
     def to_sklearn(self) -> Any:
         """A plain linear model of scikit-learn with the same coefficients, for tools that know only those.
@@ -589,7 +627,7 @@ def summary_text(estimator: Any) -> str:
         lines += aligned_lines(feature_rows(estimator, shown), n_words=1 if groups is None else 2)
     if (more := n_selected - len(shown)) > 0:
         lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
-    texts = (scale_text(estimator), edge_of_grid_text(estimator))
+    texts = (scale_text(estimator), uneven_text(estimator), edge_of_grid_text(estimator))
     notes = [fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ") for text in texts if text]
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
@@ -672,6 +710,8 @@ def null_choice_text(estimator: Any) -> str:
     """Note that the null model was chosen by folds or a criterion; empty if another model was."""
     if not hasattr(estimator, "alphas_") or estimator.clusters_.any() or not estimator.path_.n_selected.any():
         return ""
+    if estimator.solve_result_.status == "callback":
+        return ""
     if estimator.selection in CRITERIA:
         return f"By {estimator.selection.upper()} nothing is better than the null model."
     margin = " by more than one standard error" if estimator.selection == "1se" else ""
@@ -697,6 +737,17 @@ def scale_text(estimator: Any) -> str:
     if estimator.relaxed and has_clusters:
         sentences.append("Sizes are those of the relaxed fit; order and clusters are those of the penalized fit.")
     return " ".join(sentences)
+
+
+def uneven_text(estimator: Any) -> str:
+    """Note that columns of very different size are penalized as they are; otherwise empty, as after loading."""
+    ratio = getattr(estimator, "_ratio_of_columns", 1.0)
+    if ratio < LARGEST_RATIO:
+        return ""
+    return (
+        f"Sizes of columns differ by a factor of {ratio:.3g}, and features in small columns need large coefficients, "
+        "which are penalized most: standardize=True treats columns alike."
+    )
 
 
 def edge_of_grid_text(estimator: Any, advice: str = "an eps below {:g} would look further") -> str:

@@ -149,7 +149,9 @@ class SearchCheck:
         fit, path, model, grid = self.fit, self.fit.path_, self.model, self.search.grids[self.chosen]
         # The last ratio is compared with its own below.
         is_cut = real_number(path.points[-1].deviance_ratio) >= MAX_DEVIANCE and isinstance(fit.alphas, Integral)
-        empty = PathResult.of(model, (), "deviance" if is_cut else "end").labeled(vars(fit))
+        is_stopped = path.stopped_because == "callback"  # by the user, which is nothing that data could tell
+        reason = "callback" if is_stopped else "deviance" if is_cut else "end"
+        empty = PathResult.of(model, (), reason).labeled(vars(fit))
         allowances: dict[str, Any] = {
             "weights": RTOL * model.weights,
             "alpha_max": alpha_allowance(model, model.alpha_max),
@@ -157,7 +159,7 @@ class SearchCheck:
         }
         claims = [
             Claim("path_.alphas", path.alphas, np.asarray(fit.alphas_)),
-            Claim("path_.n_alphas", len(path), len(path) if is_cut else len(grid)),
+            Claim("path_.n_alphas", len(path), len(path) if is_cut or is_stopped else len(grid)),
         ]
         for name in (field.name for field in fields(PathResult) if field.name != "points"):
             claims.append(Claim(f"path_.{name}", getattr(path, name), getattr(empty, name), allowances.get(name, 0.0)))

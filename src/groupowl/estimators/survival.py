@@ -41,7 +41,7 @@ def survival_array(y: Any, strata: Any = None) -> Any:
             strata = y["stratum"].reshape(len(y), -1)[:, 0]
     else:
         if named:  # columns may differ in kind
-            y = np.column_stack([rectangular_array("y", y[name]) for name in named])
+            y = np.column_stack([_without_text(name, rectangular_array("y", y[name])) for name in named])
         matrix = as_float_array("y", y, ndim=(1, 2))
         if matrix.ndim != 2 or matrix.shape[1] % 2 or not matrix.size:
             raise ValueError(f"y has shape {matrix.shape}, which is not that of events and times. {_FORMS}")
@@ -59,6 +59,17 @@ def survival_array(y: Any, strata: Any = None) -> Any:
     if strata is not None:
         result["stratum"] = strata[:, None]
     return result[:, 0] if is_flat else result
+
+
+def _without_text(name: Any, column: Any) -> Any:
+    """A column of events or times, which text is not."""
+    words = [value for value in column if isinstance(value, str)] if column.dtype.kind in "OUS" else []
+    if words:
+        raise TypeError(
+            f"y: column {name!r} has text ({words[0]!r}). Events are True or False, and times are numbers: "
+            f"give y[{name!r}] == {words[0]!r} if that stands for an event."
+        )
+    return column
 
 
 def _as_pair(y: Any) -> Any:
@@ -660,7 +671,8 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
         error, or predict as if the column had no effect.
     callback : callable, default=None
         Called as ``callback(progress)`` after each certificate of the fits on all data, with their position
-        ``progress.alpha_index`` on the path; returning True ends the path there, and the final fit.
+        ``progress.alpha_index`` on the path; returning True ends the path there. The final fit
+        asks as well; where it is stopped, the solution of the path stays.
     resume : str or Path, default=None
         A folder that keeps solutions on all data, and scores of folds, as soon as they are there. The same fit after an
         interrupt goes on from them: solutions are certified again. A folder of another problem (data, penalty, alphas,

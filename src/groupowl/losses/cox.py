@@ -446,13 +446,19 @@ def survival_targets(event: Any, time: Any, strata: Any = None) -> FloatArray:
     events = finite_matrix("event", event, remedy=remedy)
     if events.shape != times.shape:
         raise ValueError(f"event and time must have the same shape, got {events.shape} and {times.shape}.")
+    is_flag = np.isin(events, (0.0, 1.0))
+    if not is_flag.all() and np.isin(times, (0.0, 1.0)).all():
+        raise ValueError(
+            "time has only the entries 0 and 1, and event has others: they have changed places. The event comes first, "
+            "then the time: two columns in this order, survival_targets(event, time), or columns by these names."
+        )
     if times.min(initial=1.0) <= 0.0:
         raise ValueError(
             f"time must be positive, but its smallest entry is {times.min():g}. Remove samples that were not observed, "
             "or add half of the smallest unit of time."
         )
-    if not np.isin(events, (0.0, 1.0)).all():
-        odd = events[~np.isin(events, (0.0, 1.0))][0]
+    if not is_flag.all():
+        odd = events[~is_flag][0]
         raise ValueError(
             f"event must be True or False, or 1 and 0, but it has the entry {odd:g}. Give event == value for the value "
             "that stands for an event; events of several kinds are endpoints, one column for each."

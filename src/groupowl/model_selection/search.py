@@ -402,6 +402,13 @@ def candidate_names(estimator: Any) -> list[str]:
     return ridges if len(names) == 1 else [f"{name}, {ridge}" for name in names for ridge in ridges]
 
 
+def _without_unfinished(path: PathResult) -> PathResult:
+    """A path without the solution at which a callback has stopped it half-way, which is not to be chosen."""
+    if len(path) < 2 or path.points[-1].status != "callback":
+        return path
+    return replace(path[:-1], stopped_because="callback")
+
+
 class Choice(NamedTuple):
     """What was found for one weight sequence and ridge: the path on all data, and what the choice is made from.
 
@@ -639,7 +646,7 @@ class Search:
         paths: list[PathResult] = []
         begin(0)
         for path in Parallel(n_jobs=n_jobs, return_as="generator")(work):
-            paths.append(path)
+            paths.append(_without_unfinished(path))
             if line is not None and not is_alone:
                 line.show(f"{self._what(len(paths) - 1, 'all data')}: {len(path)} alphas", 1.0)
                 line.end()

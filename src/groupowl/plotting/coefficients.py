@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._checks import positive_integer
+from .._checks import checked_names, positive_integer
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..estimators.fit_summary import clusters_of_groups, scale_is_deviation
@@ -116,7 +116,7 @@ def _sorted_selection(
     names = style.names_of(features[order], feature_names, n_features)
     if task_names is None:
         task_names = ["y"] if rows.shape[1] == 1 else [f"task {k}" for k in range(rows.shape[1])]
-    tasks = style.checked_names("task_names", task_names, rows.shape[1])
+    tasks = checked_names("task_names", task_names, rows.shape[1])
     in_groups = None if groups is None else list(map(str, groups[features[order]]))
     in_order = None if scale is None else scale[order]
     named = [str(name) for name in tasks]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks import checked_names
 from .._typing import FloatArray, IndexArray
 from ..inputs import names_in_groups
 
@@ -143,16 +144,6 @@ def default_names(given: Any, names: Any, groups: Any, n_features: int) -> Any:
     if given is not None or groups is None:
         return names if given is None else given
     return names_in_groups([f"x{j}" for j in range(n_features)] if names is None else names, groups)
-
-
-def checked_names(argument: str, names: Any, count: int) -> Sequence[Any]:
-    """Names as a list, as many as there should be."""
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise TypeError(f"{argument} must be a list of names, got {names!r}.")
-    listed = names if isinstance(names, Sequence) else list(names)
-    if len(listed) != count:
-        raise ValueError(f"{argument} must have one name for each of the {count}, got {len(listed)} names.")
-    return listed
 
 
 def public_rows(path: Any, rows: FloatArray) -> FloatArray:

@@ -132,7 +132,7 @@ class Progress(HistoryRow):
 
     A callback that returns True stops the solve. Beside the fields of a row of the history, ``alpha_index`` is the
     position on a path (0 for a single solve), and :meth:`coefficients` gives the current ``B`` and intercept on the
-    scale of the input.
+    scale of the input. ``seconds`` are those of this solve; on a path they begin anew at each alpha.
 
     Examples
     --------
