@@ -406,3 +406,17 @@ def test_the_files_of_the_fit_are_recognized(run, frame, tmp_path):
 def test_the_file_of_the_fit_is_recognized(run, file, tmp_path):
     assert run("fit", file, *roles("y"), "--out", tmp_path / "m", "-q").code == 0
     assert "This is the file of the fit" in run("predict", tmp_path / "m", file).err
+
+
+def test_a_path_says_that_the_extended_criterion_has_kept_all_features(run, tmp_path):
+    """Its extra term is that of one set where all features are in, so that it is laxer than with one feature less."""
+    rng = np.random.default_rng(15)
+    X = rng.standard_normal((40, 8))
+    y = X @ np.r_[np.ones(6), 0.3, 0.25] + 0.8 * rng.standard_normal(40)
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(8)]).assign(y=y)
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    answer = json.loads(run("path", tmp_path / "data.csv", "--targets", "y", "--json").out)
+    counts = {own["criterion"]: own["n_selected"] for own in answer["criteria"]}
+    told = [note for note in answer["notes"] if note.startswith("ebic keeps all 8 features")]
+    assert counts["ebic"] == 8 > counts["bic"]
+    assert f"bic {counts['bic']}:" in told[0]

@@ -128,9 +128,43 @@ def test_the_null_model_of_folds_is_scored_as_the_folds_are(run, file, frame):
         ("days", "--loss cox needs pairs of targets, --targets EVENT,TIME with events of 0 and 1; 1 given."),
         ("gene1,days", "event must be True or False, or 1 and 0, but it has the entry"),
         ("died,gene1", "time must be positive, but its smallest entry is"),
+        ("days,died", "they have changed places. The event comes first: --targets EVENT,TIME."),
     ],
 )
 def test_bad_targets(targets, message, run, file):
     ran = run("fit", file, "--targets", targets, "--loss", "cox")
     assert ran.code != 0
     assert message in ran.message
+
+
+@pytest.mark.parametrize(("yes", "no", "typed"), [(2, 1, "2"), (2.0, 1.0, "2"), ("dead", "alive", "dead")])
+def test_any_cell_can_stand_for_an_event(yes, no, typed, run, file, frame, tmp_path):
+    """As in R's data sets, whose events are 2; predictions and checks read the file in the same way."""
+    usual = run("fit", file, *ROLES, "--out", tmp_path / "usual")
+    assert usual.code == 0
+    frame.assign(died=np.where(frame["died"] == 1, yes, no)).to_csv(file, index=False)
+    assert run("fit", file, *ROLES).code != 0
+    assert run("fit", file, *ROLES, "--event", typed, "--out", tmp_path / "coded").code == 0
+    coefs = [go.load(tmp_path / name / "model").coef_ for name in ("usual", "coded")]
+    np.testing.assert_array_equal(*coefs)
+    assert run("verify", tmp_path / "coded", file).code == 0
+    assert "concordance (80 samples)" in run("predict", tmp_path / "coded", file).err
+
+
+def test_an_event_that_no_cell_has_is_refused(run, file, frame):
+    frame.assign(died=np.where(frame["died"] == 1, "dead", "alive")).to_csv(file, index=False)
+    message = run("fit", file, *ROLES, "--event", "died").message
+    assert "--event died: no cell of column 'died' is that; it has 'alive', 'dead'" in message
+    assert "with --loss cox, --event CELL says which cell" in run("fit", file, *ROLES).message
+    assert "--event 1 is for --loss cox" in run("fit", file, "--targets", "days", "--event", "1").message
+    single = ("--targets", "days", "--drop", "died", "--loss", "cox", "--event", "1")
+    assert "--event is for pairs of targets" in run("fit", file, *single).message
+
+
+def test_ties_are_an_option(run, file, frame, tmp_path):
+    frame.assign(days=np.ceil(frame["days"] / 40)).to_csv(file, index=False)
+    for ties in ("efron", "breslow"):
+        assert run("fit", file, *ROLES, "--ties", ties, "--out", tmp_path / ties).code == 0
+    found, other = (go.load(tmp_path / name / "model") for name in ("efron", "breslow"))
+    assert (found.ties, other.ties) == ("efron", "breslow")
+    assert np.abs(found.coef_ - other.coef_).max() > 1e-6

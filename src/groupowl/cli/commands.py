@@ -256,6 +256,7 @@ Unseen = Literal["error", "zero"]
 Missing = Literal["drop", "mean", "median"]
 SelectMethod = Literal["knockoffs", "stability"]
 SamplerName = Literal["gaussian", "fixed"]
+Ties = Literal["efron", "breslow"]
 LossName = Literal["squared", "huber", "poisson", "logistic", "cox"]
 
 #: Formats in words, for help.
@@ -338,6 +339,9 @@ class DataOptions(CellOptions):
     groups: str | None = _data(None, "COLUMN", "Samples of a group stay in the same fold.")
     sample_weight: str | None = _data(None, "COLUMN", "Weights of the samples.")
     strata: str | None = _data(None, "COLUMN", "For --loss cox: samples are compared within their stratum only.")
+    event: str | None = _data(
+        None, "CELL", "For --loss cox: the cell of EVENT that stands for an event, such as 2 or dead; 1 by default."
+    )
     offset: str | None = _data(None, "COLUMN", "Numbers that are added to the predictors, with a coefficient of one.")
     exposure: str | None = _data(
         None, "COLUMN", "The same by their logarithms, for --loss poisson: counts per exposure."
@@ -357,6 +361,7 @@ class DataOptions(CellOptions):
         "For targets that are numbers: squared, huber (with outliers) or poisson (counts); logistic: several targets "
         "of 0 and 1; cox: pairs of targets, EVENT,TIME with events of 0 and 1. Classes use the multinomial loss.",
     )
+    ties: Ties = _model("efron", "NAME", "For --loss cox: events at the same time, efron or breslow.")
     weights: str = _weights(check=_one_sequence)
     standardize: bool = _model(
         False, "", "Penalize columns as if divided by their standard deviation.", "--standardize"

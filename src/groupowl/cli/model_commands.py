@@ -50,7 +50,7 @@ from . import commands
 from .commands import FitOptions, FoldOptions, GridOptions, ModelOptions, TrainOptions, command
 from .evaluation import Evaluation, evaluate, evaluate_new, held_out_rows, survival_of
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
-from .outcome import Outcome, choice_note, count_note, data_notes, edge_note, named_design
+from .outcome import Outcome, choice_note, count_note, data_notes, edge_note, full_model_note, named_design
 from .run_folder import SavedRun, check_out, csv_text, read_run, write_file, write_outcome
 from .terminal import Stages, print_evaluation, print_json, print_outcome
 
@@ -62,6 +62,8 @@ _FITTED_OPTIONS = (
     "--groups",
     "--sample-weight",
     "--strata",
+    "--event",
+    "--ties",
     "--offset",
     "--exposure",
     "--unpenalized",
@@ -137,7 +139,11 @@ def _run(name: str, options: ModelOptions) -> None:
         evaluation = evaluate(estimator, X, train, test, options.scoring)
         survival = survival_of(estimator, X, train, test)
     criteria = vars(estimator).pop("_criteria", {})
-    said = (*verdicts(evaluation.scores), *choice_note(estimator, criteria, options.out))
+    said = (
+        *verdicts(evaluation.scores),
+        *choice_note(estimator, criteria, options.out),
+        *full_model_note(estimator, criteria),
+    )
     outcome = Outcome(
         command=name,
         typed=("groupowl", *commands.arguments.get()),
@@ -195,6 +201,8 @@ def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
     if options.strata is not None and not has_times:
         remedy = "For other losses use --groups, which keeps samples together, or --unpenalized indicators."
         raise Failure(f"--strata {options.strata} is for --loss cox, whose samples are compared. {remedy}")
+    if options.event is not None and not has_times:
+        raise Failure(f"--event {options.event} is for --loss cox, whose targets are EVENT,TIME. Leave it out.")
     given: dict[str, Any] = {}
     for role in fields(Roles):
         value = getattr(options, role.name)
@@ -239,6 +247,8 @@ _ARGUMENTS = {
     r"\b(unseen|group_scale|selection|scoring|loss|weights)='([^']*)'": r"--\1 \2",
     r"\b(max_iter|tol|ridge|eps|fdr|max_false)=([\d.e+-]*\d)": r"--\1 \2",
     r"Raise max_iter or tol\b": "Raise --max-iter or --tol",
+    r"Give event == value for the value that stands for an event;": "Give --event CELL for the one that is an event;",
+    r"The event comes first, then the time: .*": "The event comes first: --targets EVENT,TIME.",
     r"Raise (tol|fdr)\b": r"Raise --\1",
     r"\bn_repeats=(\d+)": r"--draws \1",
     r"\bdepend on random_state": "depend on --seed",

@@ -202,6 +202,7 @@ class Outcome:
             "Sample weights": self.reading.roles.sample_weight,
             "Groups": self.reading.roles.groups,
             "Strata": self.reading.roles.strata,
+            "Event": self.reading.roles.event,
             "Offset": self.reading.roles.offset,
             "Exposure": self.reading.roles.exposure,
             "Ridge": self.ridge_text,
@@ -382,6 +383,19 @@ def edge_note(estimator: Any) -> list[str]:
     """Whether the chosen alpha is the last of a grid that was made from --eps."""
     note = edge_of_grid_text(estimator, "--eps with a value below {:g} looks further")
     return [note] if note else []
+
+
+def full_model_note(estimator: Any, criteria: Mapping[str, FloatArray]) -> list[str]:
+    """That the extended criterion has chosen all features, for which it is no stricter than the plain one."""
+    if not criteria or estimator.selection != "ebic":
+        return []
+    found = {name: int(estimator.path_.n_selected[np.argmin(values)]) for name, values in criteria.items()}
+    if found["ebic"] < np.shape(estimator.coef_)[-1] or found["bic"] >= found["ebic"]:
+        return []
+    why = "what it adds counts the sets of so many features, and there is one set of all"
+    return [
+        f"ebic keeps all {found['ebic']} features, bic {found['bic']}: {why}. --selection bic saves the smaller model."
+    ]
 
 
 def choice_note(estimator: Any, criteria: Mapping[str, FloatArray], out: Path | None) -> list[str]:

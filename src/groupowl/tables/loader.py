@@ -368,6 +368,8 @@ def _check_copies(columns: _Columns, match: Match) -> None:
 def _target_values(columns: _Columns, rows: IndexArray) -> tuple[str, Any]:
     """The task, and targets or labels in the order of the data."""
     sheet, targets, task = columns.other, columns.targets, columns.roles.task
+    if task == "auto" and columns.roles.event is not None:
+        task = REGRESSION
     if task == "auto":
         j = targets[0]
         words = map(str, sheet.labels(j)) if j in sheet.texts else ()
@@ -376,7 +378,16 @@ def _target_values(columns: _Columns, rows: IndexArray) -> tuple[str, Any]:
         task = CLASSIFICATION if is_class else REGRESSION
     if task == CLASSIFICATION:
         return task, sheet.class_labels(targets, rows)
-    return task, sheet.numbers(targets, TARGETS, rows, is_small=True)
+    return task, _numbers_of_targets(sheet, targets, columns.roles, rows)
+
+
+def _numbers_of_targets(sheet: Sheet, targets: Sequence[int], roles: Roles, rows: IndexArray | None = None) -> Any:
+    """Targets that are numbers, or pairs of events, by the cell that stands for one, and times."""
+    if roles.event is None:
+        return sheet.numbers(targets, TARGETS, rows, is_small=True)
+    if len(targets) % 2:
+        raise TableError(f"--event is for pairs of targets, --targets EVENT,TIME; {len(targets)} given.")
+    return sheet.events_and_times(targets, roles.event, rows)
 
 
 def _target_notes(columns: _Columns, Y: FloatArray) -> Iterator[str]:
@@ -522,7 +533,7 @@ def _known(
         rows = np.array([k for k, i in enumerate(predicted.tolist()) if cells[i] is not None], dtype=np.intp)
         y: Any = np.array([cells[i] for i in predicted[rows].tolist()])
     else:
-        y = sheet.numbers(columns, TARGETS, is_small=True)[predicted]
+        y = _numbers_of_targets(sheet, columns, roles)[predicted]
         rows = np.flatnonzero((~np.isnan(y)).all(axis=1) if has_times else (~np.isnan(y)).any(axis=1))
         y = y[rows]
         if len(rows) and (empty := np.isnan(y).all(axis=0)).any():

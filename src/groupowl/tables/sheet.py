@@ -73,7 +73,8 @@ NEW_FEATURES = Part(
 )
 TARGETS = Part(
     "target",
-    "Correct it; if it is a class, use --task classification, and no other target in --targets.",
+    "Correct it; if it is a class, use --task classification, and no other target in --targets; with --loss cox, "
+    "--event CELL says which cell of such a column is an event.",
     "",
     may_miss=True,
 )
@@ -92,6 +93,7 @@ OFFSETS = Part("offset", "Offsets are numbers.", "Every sample needs an offset; 
 EXPOSURES = Part("exposure", "Exposures are numbers.", "Every sample needs an exposure; 1 changes nothing.")
 WEIGHTS = Part("weight", "Weights are numbers.", "Every sample needs a weight; 0 leaves it out.")
 # Its square is about the largest double.
+_SHOWN_CELLS = 5  # in a message
 _LARGEST = np.sqrt(np.finfo(np.float64).max)
 
 
@@ -341,6 +343,21 @@ class Sheet:
             self._check_values(columns, X, part)
         return X
 
+    def events_and_times(self, targets: Sequence[int], event: str, rows: IndexArray | None = None) -> FloatArray:
+        """Pairs of targets: 1 where the first has the cell that stands for an event and 0 elsewhere; and times."""
+        chosen = np.arange(self.n_rows) if rows is None else rows
+        found = np.empty((len(chosen), len(targets)))
+        found[:, 1::2] = self.numbers(targets[1::2], TARGETS, rows, is_small=True)
+        for k, j in enumerate(targets[::2]):
+            cells = self.labels(j)
+            is_event = [np.nan if cells[i] is None else float(_is_written(cells[i], event)) for i in chosen.tolist()]
+            if 1.0 not in is_event:
+                others = listed(sorted({str(cell) for cell in cells if cell is not None}), shown=_SHOWN_CELLS)
+                what = f"--event {event}: no cell of column {self.names[j]!r} is that; it has {others}"
+                raise TableError(f"{self.source}: {what}. Give the one that stands for an event.")
+            found[:, 2 * k] = is_event
+        return found
+
     def class_labels(self, targets: Sequence[int], rows: IndexArray) -> Any:
         """One label per sample, all of one kind."""
         if len(targets) != 1:
@@ -533,6 +550,13 @@ def _plain(cell: Any) -> Any:
 def _text(cell: Any) -> str | None:
     """A cell as text; None for an empty one."""
     return None if cell is None else str(cell).strip()
+
+
+def _is_written(cell: Any, wanted: str) -> bool:
+    """Whether a cell is what somebody has typed: the same text, or the same number."""
+    if is_number(cell) and is_number(wanted):
+        return bool(float(cell) == float(wanted))
+    return str(cell).strip().lower() == wanted.strip().lower() if isinstance(cell, bool) else str(cell) == wanted
 
 
 def is_number(cell: Any) -> bool:

@@ -61,6 +61,8 @@ class Roles:
         Features whose cells are levels; "auto" for all that are text.
     groups, sample_weight, strata : str or None
         Columns with the group, the weight and the stratum of each sample.
+    event : str or None
+        The cell that stands for an event, where targets are pairs of events and times; 1 and True by default.
     offset, exposure : str or None
         Columns with numbers that are added to the predictor of each sample, or whose logarithms are.
     positive : tuple of str
@@ -79,6 +81,7 @@ class Roles:
     groups: str | None = None
     sample_weight: str | None = None
     strata: str | None = None
+    event: str | None = None
     offset: str | None = None
     exposure: str | None = None
     positive: tuple[str, ...] = ()
