@@ -230,7 +230,7 @@ def test_other_bad_arguments():
     ):
         go.GroupOWLRegressor(loss="cox").fit(X, time)
     array = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="y is on a cluster, but samples are compared with each other"):
+    with pytest.raises(ValueError, match="the data are on a cluster, but samples are compared with each other"):
         go.GroupOWLCox().fit(
             array.from_array(X, chunks=30), array.from_array(np.column_stack([event, time]), chunks=30)
         )

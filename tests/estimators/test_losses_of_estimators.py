@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import HuberRegressor
 from sklearn.metrics import d2_tweedie_score, log_loss, mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -459,3 +460,24 @@ def test_single_precision(kind):
     assert model.verify(X.astype(np.float32), Y)
     if kind != "labels":
         assert model.predict(X.astype(np.float32)).dtype == np.float32
+
+
+def test_sparse_label_indicators_are_those_of_a_dense_matrix():
+    """As MultiLabelBinarizer(sparse_output=True) makes them."""
+    X, L = make_multilabel_classification(80, 12, n_classes=4, random_state=0)
+    for estimator in (go.GroupOWLClassifier(0.02), go.GroupOWLClassifierCV(alphas=4, cv=3)):
+        dense = estimator.fit(X, L).coef_.copy()
+        for make in (sp.csr_matrix, sp.csc_array):
+            np.testing.assert_array_equal(estimator.fit(X, make(L)).coef_, dense)
+            assert estimator.score(X, make(L)) == estimator.score(X, L)
+            assert estimator.verify(X, make(L))
+
+
+def test_what_a_tolerance_is_relative_to_is_said_of_counts():
+    """Counts have a smallest loss that is not zero."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 8))
+    y = rng.poisson(np.exp(0.5 * X[:, 0] + 2.0))
+    told = str(go.GroupOWLRegressor(loss="poisson").fit(X, y).verify(X, y))
+    assert "at most tol * (null loss - smallest loss) = " in told
+    assert "at most tol * null loss = " in str(go.GroupOWLRegressor().fit(X, y).verify(X, y))

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
-from groupowl.losses import LOSSES, Loss, MultinomialLoss, SquaredLoss, resolve_loss
+from groupowl.losses import LOSSES, Loss, MultinomialLoss, SquaredLoss, resolve_loss, survival_targets
 from groupowl.problem.unpenalized import best_constant
 
 EPS = np.finfo(float).eps
@@ -278,6 +278,35 @@ def test_the_spread_between_two_points(seed):
         if share > 0.5:
             expected[top] = 2 * share * (1 - share) * r.sum()
         np.testing.assert_allclose(h, expected, rtol=1e-9, atol=1e-15)
+
+
+def expected_events(Z, event, time, w):
+    """Of each sample for a weight of 1, by the definition of Breslow's partial likelihood, term by term."""
+    mu = np.zeros(Z.shape)
+    for i, k in np.ndindex(Z.shape):
+        for died in np.flatnonzero(event[:, k] & (time[:, k] <= time[i, k])):
+            at_risk = time[:, k] >= time[died, k]
+            mu[i, k] += w[died, 0] * np.exp(Z[i, k]) / (w[at_risk, 0] @ np.exp(Z[at_risk, k]))
+    return mu
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["logistic", "poisson", "cox"])
+def test_the_spread_of_means_between_two_points(name, seed):
+    """The same for labels, counts and expected events: variances of the means, and a quarter of their distance."""
+    rng, n, q = np.random.default_rng(seed), 12, 3
+    Z, other, w = rng.standard_normal((n, q)), rng.standard_normal((n, q)), rng.uniform(0.3, 3.0, (n, 1))
+    loss, event, time = LOSSES[name], rng.random((n, q)) < 0.6, rng.exponential(size=(n, q))
+    event[0] = True
+    mean, variance, Y = {
+        "logistic": (expit, lambda p: p * (1.0 - p), event.astype(float)),
+        "poisson": (np.exp, lambda p: p, rng.poisson(2.0, (n, q)).astype(float)),
+        "cox": (lambda Z: expected_events(Z, event, time, w), lambda p: p, survival_targets(event, time)),
+    }[name]
+    p, p_other = mean(Z), mean(other)
+    expected = (variance(p) + variance(p_other)) / 2 + np.abs(p - p_other) / 4
+    found = loss.spread(loss.dual_point(Z, Y, w), loss.dual_point(other, Y, w), Y, w)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_the_diagonal_of_the_multinomial_spread():

@@ -390,7 +390,9 @@ class DataOptions(CellOptions):
         None, "COLUMNS", "Features whose coefficients must not be negative, given like those of --targets; '*' for all."
     )
     seed: int = _model(0, None, "Seed of folds, held-out samples and solvers.", check=f"[0, {LARGEST_SEED}]")
-    tol: float = _model(1e-6, None, "Largest duality gap, relative to the loss of the null model.", check="(0, inf)")
+    tol: float = _model(
+        1e-6, None, "Largest duality gap, relative to what features can take off the loss.", check="(0, inf)"
+    )
     max_iter: int = _model(10_000, None, "Maximum number of steps of each fit.", check="[1, inf)")
 
 

@@ -539,7 +539,7 @@ class SingleFit(GroupOWLBase):
         Warns
         -----
         ConvergenceWarning
-            When the duality gap stays above ``tol`` times the loss of the null model, or coefficients of unpenalized
+            When the duality gap stays above what ``tol`` allows, or coefficients of unpenalized
             columns have no finite optimum because these tell classes apart.
         UserWarning
             When samples without any observed target are left out, and when weights by the name "chi", "chi_gauss" or

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -35,6 +36,10 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+    def _checked_fit(self, X: Any, y: Any, sample_weight: Any = None, **how: Any) -> FitData:
+        checked: FitData = super()._checked_fit(X, _dense(y), sample_weight, **how)
+        return checked
 
     def _encode_targets(self, y: Any, names: Any, weight: Any) -> Targets:
         """Indicators of labels, one-hot rows for classes, or one column, that of the second class, for two."""
@@ -63,7 +68,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
 
     def _targets_for_scorers(self, y: Any, data: FitData) -> Any:
         """Labels as scorers and splitters of scikit-learn expect them."""
-        return plain_labels(y)
+        return plain_labels(_dense(y))
 
     @property
     def _fitted_loss(self) -> Loss:
@@ -204,7 +209,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             Between 0 and 1.
         """
         predicted = np.asarray(self.predict(X, offset))
-        labels = target_array(y, len(predicted))
+        labels = target_array(_dense(y), len(predicted))
         weight = None if sample_weight is None else check_sample_weight(sample_weight, len(predicted))
         if self._is_multilabel:
             labels = label_indicators(labels)
@@ -220,6 +225,11 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             return float(accuracy_score(labels, predicted, sample_weight=weight))
         except (TypeError, ValueError) as error:
             raise ValueError(f"y cannot be compared with the classes of the fit: {error}") from error
+
+
+def _dense(y: Any) -> Any:
+    """Targets as they are, but for a sparse matrix of label indicators, as MultiLabelBinarizer makes it."""
+    return cast(Any, y).toarray() if sp.issparse(y) else y
 
 
 def _most_probable(scores: FloatArray, classes: Any) -> Any:
@@ -312,7 +322,7 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         the time nearly so.
     tol : float, default=1e-6
         The fit ends when the duality gap is at most ``tol`` times the loss of the null model (the intercept alone, or
-        zero without one).
+        zero without one) less the smallest possible loss, which is zero for most targets.
     max_iter : int, default=10000
         Maximum number of proximal steps.
     warm_start : bool, default=False

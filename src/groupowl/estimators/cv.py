@@ -447,8 +447,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         Rule that removes features proved to be zero. The solution is the same for all three, and with ``solver="auto"``
         the time nearly so.
     tol : float, default=1e-6
-        Fits on all data end when the duality gap is at most ``tol`` times the loss of the null model; those of folds at
-        ``max(tol, 1e-4)``.
+        Fits on all data end when the duality gap is at most ``tol`` times the loss of the null model less the smallest
+        possible one; those of folds at ``max(tol, 1e-4)``.
     max_iter : int, default=10000
         Maximum number of proximal steps of each fit.
     relaxed : bool, default=False
@@ -673,8 +673,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         Rule that removes features proved to be zero. The solution is the same for all three, and with ``solver="auto"``
         the time nearly so.
     tol : float, default=1e-6
-        Fits on all data end when the duality gap is at most ``tol`` times the loss of the null model; those of folds at
-        ``max(tol, 1e-4)``.
+        Fits on all data end when the duality gap is at most ``tol`` times the loss of the null model less the smallest
+        possible one; those of folds at ``max(tol, 1e-4)``.
     max_iter : int, default=10000
         Maximum number of proximal steps of each fit.
     relaxed : bool, default=False

@@ -323,7 +323,7 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         the time nearly so.
     tol : float, default=1e-6
         The fit ends when the duality gap is at most ``tol`` times the loss of the null model (the intercept alone, or
-        zero without one).
+        zero without one) less the smallest possible loss, which is zero for most targets.
     max_iter : int, default=10000
         Maximum number of proximal steps.
     warm_start : bool, default=False

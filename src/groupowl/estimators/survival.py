@@ -197,7 +197,7 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         """Signed ranks, and the times at which there were events, by endpoint and stratum."""
         if not isinstance(y, np.ndarray):
             raise ValueError(
-                "y is on a cluster, but samples are compared with each other. Use data in memory, for example "
+                "the data are on a cluster, but samples are compared with each other. Use data in memory, for example "
                 "X.compute() and y.compute(), or X on disk."
             )
         pairs = y.reshape(len(y), -1)
@@ -622,8 +622,8 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
         Rule that removes features proved to be zero. The solution is the same for all three, and with ``solver="auto"``
         the time nearly so.
     tol : float, default=1e-6
-        Fits on all data end when the duality gap is at most ``tol`` times the loss of the null model; those of folds at
-        ``max(tol, 1e-4)``.
+        Fits on all data end when the duality gap is at most ``tol`` times the loss of the null model less the smallest
+        possible one; those of folds at ``max(tol, 1e-4)``.
     max_iter : int, default=10000
         Maximum number of proximal steps of each fit.
     relaxed : bool, default=False

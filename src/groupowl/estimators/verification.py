@@ -110,7 +110,7 @@ class Verification:
     claimed_gap : float
         The same as the fit says, ``dual_gap_``.
     goal : float
-        Largest gap that ``tol`` allows: ``tol`` times the loss of the null model.
+        Largest gap that ``tol`` allows: ``tol`` times the loss of the null model less the smallest possible one.
     kkt_residual : float
         Largest distance of a row of the gradient from the penalty's subdifferential, relative to the first weight
         ``alpha weights_1``: the length of a proximal gradient step from the coefficients, divided by its step size.
@@ -499,6 +499,11 @@ class FitCheck(SolutionCheck):
         result: SolveResult = solve(self.model, self.alpha, self.estimator._fitting().settings)
         return result
 
+    @property
+    def _scale_in_words(self) -> str:
+        """What the tolerance is relative to."""
+        return "null loss" if self.model.problem.samples.floor == 0.0 else "(null loss - smallest loss)"
+
     def _findings(self, gap: float, is_claimed_zero: Any) -> list[Finding]:
         """Strength, objective, gap and proved zeros, in words."""
         fit, model, claimed = self.estimator, self.model, real_number(self.stated.primal)
@@ -511,7 +516,7 @@ class FitCheck(SolutionCheck):
         room = self.allowance
         holds = bool(abs(self.objective - claimed) <= self.room(self.stated, lambda: self._solved_again))
         found.append(Finding(holds, f"objective {self.objective:.10g} from the data; the fit says {claimed:.10g}"))
-        holds, bound = gap <= self.goal + room, f"tol * null loss = {self.goal:.3g}"
+        holds, bound = gap <= self.goal + room, f"tol * {self._scale_in_words} = {self.goal:.3g}"
         if gap > self.goal:
             bound += f" and {room:.3g} for rounding"
         text = f"above {bound}: these coefficients are not proved optimal"

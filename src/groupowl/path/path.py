@@ -95,7 +95,8 @@ def group_owl_path(
     unpenalized : list of str or int, or mask, default=None
         Columns that are not penalized, by name, by index or as a mask.
     tol : float, default=1e-6
-        Each solve ends when its duality gap is at most ``tol`` times the loss of the model without penalized features.
+        Each solve ends when its duality gap is at most ``tol`` times the loss of the model without penalized features
+        less the smallest possible one.
     max_iter : int, default=10000
         Maximum number of proximal steps of each solve.
     max_features : int, default=None

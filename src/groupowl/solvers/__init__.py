@@ -107,7 +107,7 @@ def solve(
         few rows anyway, takes about the same time.
     tol : float, default=1e-6
         Stop when the duality gap is at most ``tol`` times the loss of the model without features, less the smallest
-        loss that any predictor has (0, but for targets that are class probabilities).
+        loss that any predictor has (0, but for counts and for targets that are probabilities).
     max_iter : int, default=10000
         Maximum number of proximal steps.
     B_init : array-like of shape (n_features,) or (n_features, n_tasks), default=None
