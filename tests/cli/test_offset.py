@@ -149,3 +149,30 @@ def test_criteria_are_refused_by_what_can_be_typed(option, run, file):
     message = run("path", file, *roles, *option).message
     assert f"--selection ebic counts degrees of freedom, which are not known with {option[0]}" in message
     assert "Use the command cv, with --selection min or 1se." in message
+
+
+def test_the_report_says_what_the_fit_took_of_each_sample(run, file, frame, tmp_path):
+    frame.assign(w=1.0).to_csv(file, index=False)
+    roles = ("--targets", "count", "--drop", "size,grade,died,days")
+    more = ("--exposure", "years", "--offset", "base", "--sample-weight", "w")
+    for given, call in (
+        ((), "model.fit(X, y)"),
+        (more[:2], "model.fit(X, y, offset=log(exposure))"),
+        (more, "model.fit(X, y, sample_weight=weights, offset=offset + log(exposure))"),
+    ):
+        plain = () if given else ("--drop", "w")
+        out = tmp_path / str(len(given))
+        assert run("fit", file, *roles, *plain, "--loss", "poisson", *given, "--out", out).code == 0
+        assert f"<code>{call}</code> fits it" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_adaptive_factors_are_an_option(run, file, tmp_path):
+    roles = ("--targets", "size", "--drop", "years,base,count,grade,died,days")
+    out = tmp_path / "adaptive"
+    assert run("fit", file, *roles, "--penalty-factor", "adaptive", "--out", out).code == 0
+    model = go.load(out / "model")
+    assert model.penalty_factor == "adaptive"
+    assert len(np.unique(model.penalty_factor_)) > 1
+    assert run("verify", out, file).code == 0
+    both = run("fit", file, *roles, "--penalty-factor", "adaptive", "--penalty-factor", "gene1=2").message
+    assert "or adaptive alone" in both

@@ -231,3 +231,20 @@ def test_a_relaxed_fit_with_offset_and_ridge():
     model, X, y, offset = make("poisson")
     model.set_params(relaxed=True, ridge=0.1).fit(X, y, offset=offset)
     assert model.verify(X, y, offset=offset)
+
+
+def test_paths_with_an_offset_predict_with_one(tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y, offset = rng.standard_normal((60, 6)), rng.poisson(2.0, (60, 2)), rng.standard_normal((60, 2))
+    path = go.group_owl_path(X, Y, loss="poisson", offset=offset, alphas=4)
+    go.save(path, tmp_path / "path")
+    model = go.GroupOWLRegressorCV(loss="poisson", alphas=4).fit(X, Y, offset=offset)
+    for given in (path, go.load(tmp_path / "path"), model.path_, path[1:]):
+        with pytest.raises(
+            ValueError, match="the path was fitted with an offset: give that of these samples, or offset=0"
+        ):
+            given.predict(X, given.alphas[-1])
+        without = given.predict(X, given.alphas[-1], offset=0)
+        np.testing.assert_allclose(given.predict(X, given.alphas[-1], offset=offset), without * np.exp(offset))
+    assert model.verify(X, Y, offset=offset)
+    assert not go.group_owl_path(X, Y, alphas=3).has_offset

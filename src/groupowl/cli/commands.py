@@ -383,7 +383,9 @@ class DataOptions(CellOptions):
         "Groups in the penalty: size (over its root), none, frobenius (over the total deviation), or orthonormal.",
     )
     penalty_factor: list[str] | None = _model(
-        None, "COLUMNS=NUMBER", "Factor of the penalty of features: 0 for none, inf to leave them out; repeat it."
+        None,
+        "COLUMNS=NUMBER",
+        "Factor of the penalty of features: 0 for none, inf to leave them out; repeat it. Or adaptive: by a first fit.",
     )
     ridge: str = _model("0", "NUMBER", f"{_RIDGE} cv also takes a list.", check=_one_ridge)
     positive: list[str] | None = _model(

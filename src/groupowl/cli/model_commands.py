@@ -45,6 +45,7 @@ from ..model_selection import FOLD_RULES
 from ..model_selection.scores import verdicts
 from ..path import PathResult
 from ..tables import Features, Reading, Roles, Table, TableError, check_dialect, load_features, load_table
+from ..tables.loader import ADAPTIVE
 from ..tables.sheet import FEATURES
 from . import commands
 from .commands import FitOptions, FoldOptions, GridOptions, ModelOptions, TrainOptions, command
@@ -316,7 +317,7 @@ def make_estimator(table: Table, options: TrainOptions) -> Any:
         unpenalized=unpenalized or None,
         feature_groups=groups or None,
         categories=list(table.categories) or None,
-        penalty_factor=factor or None,
+        penalty_factor=ADAPTIVE if options.penalty_factor == [ADAPTIVE] else factor or None,
         positive=_positive(table),
     )
     if isinstance(options, FitOptions):

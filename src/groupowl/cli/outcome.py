@@ -214,7 +214,9 @@ class Outcome:
                 for name, levels in getattr(estimator, "categories_", {}).items()
             ),
             "Feature groups": "; ".join(f"{name}: {listed(part)}" for name, part in table.feature_groups.items()),
-            "Penalty factors": ", ".join(f"{name} {value:g}" for name, value in table.penalty_factor.items()),
+            "Penalty factors": "adaptive"
+            if estimator.penalty_factor == "adaptive"
+            else ", ".join(f"{name} {value:g}" for name, value in table.penalty_factor.items()),
             "Targets from": self.reading.targets_from,
         }
         classes = [f"{label} ({count})" for label, count in self.class_counts.items()]

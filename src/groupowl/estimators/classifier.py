@@ -229,7 +229,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
 
 def _dense(y: Any) -> Any:
     """Targets as they are, but for a sparse matrix of label indicators, as MultiLabelBinarizer makes it."""
-    return cast(Any, y).toarray() if sp.issparse(y) else y
+    return cast(Any, y).toarray(order="C") if sp.issparse(y) else y
 
 
 def _most_probable(scores: FloatArray, classes: Any) -> Any:

@@ -80,7 +80,7 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         """
         if data.is_distributed:
             raise ValueError(
-                "delta='auto' needs the targets in this process, and y is on a cluster. Give delta as a number, for "
+                "delta='auto' needs data in this process, and these are on a cluster. Give delta as a number, for "
                 "example 1.345 times the standard deviation of the errors."
             )
         given = np.ones(data.n_samples) if data.sample_weight is None else data.sample_weight

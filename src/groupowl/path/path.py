@@ -238,6 +238,7 @@ def group_owl_path(
     warn_unless_converged(short, model.problem.goal(settings.tol), settings, prefix=prefix)
     target_names = feature_names(y) if classes is None else None
     labels = {"feature_names_in_": names, "target_names_": target_names, "classes_": classes}
+    labels["has_offset_"] = offset is not None
     return path.labeled(labels if coding is None else labels | {"categories_": dict(coding.levels)})
 
 

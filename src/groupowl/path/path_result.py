@@ -216,6 +216,8 @@ class PathResult:
         Name of the group of each feature, where there are feature groups.
     categories : dict of str to list of str, or None
         Levels of the columns of X that were categories; features are then the columns that these have become.
+    has_offset : bool
+        Whether there was an offset, which predictions then need too.
 
     Examples
     --------
@@ -242,6 +244,7 @@ class PathResult:
     target_names: Any = None
     feature_groups: Any = None
     categories: Any = None
+    has_offset: bool = False
 
     @classmethod
     def of(cls, model: Model, points: Iterable[PathPoint], stopped_because: str) -> PathResult:
@@ -260,6 +263,7 @@ class PathResult:
             target_names=None if targets is None else np.asarray(targets, dtype=str),
             classes=exclusive_classes(labels),
             categories=labels.get("categories_"),
+            has_offset=bool(labels.get("has_offset_", False)),
         )
 
     # Points -----------------------------------------------------------------------------------------
@@ -390,7 +394,7 @@ class PathResult:
         alpha : float
             Within the range of ``alphas``; in between, coefficients are those of :meth:`coef_at`.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Added to the linear predictors, where the path was fitted with an offset.
+            Added to the linear predictors. Required if the path had an offset; ``offset=0`` means none.
         unseen : {"error", "zero"}, default="error"
             What becomes of levels of categories that the data of the path had not: an error, or no effect.
 
@@ -426,7 +430,7 @@ class PathResult:
         alpha : float
             Within the range of ``alphas``.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Added to the linear predictors, where the path was fitted with an offset.
+            Added to the linear predictors. Required if the path had an offset; ``offset=0`` means none.
         unseen : {"error", "zero"}, default="error"
             As for :meth:`predict`.
 
@@ -447,6 +451,8 @@ class PathResult:
 
     def _predictor(self, X: Any, alpha: float, offset: Any, unseen: str) -> FloatArray:
         """``X B + b0``, with the offset, of shape (n_samples, n_targets)."""
+        if self.has_offset and offset is None:
+            raise ValueError("the path was fitted with an offset: give that of these samples, or offset=0 for none.")
         coef, intercept = self.coef_at(alpha), self.intercept_at(alpha)
         X = self._with_levels(X, unseen)
         design, names = as_design(X), feature_names(X)

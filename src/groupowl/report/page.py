@@ -151,6 +151,7 @@ def render_report(contents: ReportContents) -> str:
         strongest=_strongest(subject),
         null_choice=null_choice_text(contents.estimator),
         code=None if contents.estimator is None else python_code(contents.estimator),
+        fit_call=_fit_call(contents),
         curves=_survival_curves(contents),
         scored={name: as_score(score) for name, score in contents.scores.items()},
         loud=verdicts(contents.scores),
@@ -165,6 +166,17 @@ def render_report(contents: ReportContents) -> str:
         data=json.dumps(data, separators=(",", ":"), allow_nan=False).translate(_UNSAFE),
         script=script,
     )
+
+
+def _fit_call(contents: ReportContents) -> str:
+    """The call that makes the same fit, with all that it took of each sample."""
+    given = {"Sample weights": "sample_weight=weights", "Groups": "groups=groups", "Strata": "strata=strata"}
+    more = [argument for fact, argument in given.items() if contents.facts.get(fact)]
+    if getattr(contents.estimator, "has_offset_", False):
+        names = {"Offset": "offset", "Exposure": "log(exposure)"}
+        added = " + ".join(name for fact, name in names.items() if contents.facts.get(fact))
+        more.append(f"offset={added or 'offset'}")
+    return f"model.fit({', '.join(['X', 'y', *more])})"
 
 
 def template(name: str) -> Any:

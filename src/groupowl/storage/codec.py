@@ -273,7 +273,7 @@ _RECORDS = {
         "index u": "unpenalized",
         "PathPoint*": "points",
         "text": "loss",
-        "truth": "fit_intercept",
+        "truth": "fit_intercept has_offset?",
         "real": "alpha_max null_loss",
         "reason": "stopped_because",
         "names d": "feature_names? feature_groups?",

@@ -34,6 +34,8 @@ _SLIPS = FEATURES._replace(
     encode=f"{FEATURES.encode} --categories auto takes no column that is mostly numbers; --categories NAME takes it "
     "as it is."
 )
+#: A factor for each feature from a first fit, in place of given ones.
+ADAPTIVE = "adaptive"
 _COUNTED = re.compile(r"(\D*)\d+")
 
 
@@ -259,6 +261,8 @@ class _Columns:
     def _penalty_factor(self) -> dict[str, float]:
         """Factors of the penalty by names of features."""
         factors: dict[str, float] = {}
+        if self.roles.penalty_factor == (ADAPTIVE,):
+            return factors
         for text in self.roles.penalty_factor:
             given, sign, number = text.rpartition("=")
             try:
@@ -267,7 +271,7 @@ class _Columns:
                 factor = -1.0
             if not factor >= 0.0:
                 what = "give columns and a number that is not negative, for example age,sex=0 or 'gene*=2'"
-                raise TableError(f"--penalty-factor {text}: {what}. inf leaves columns out.")
+                raise TableError(f"--penalty-factor {text}: {what}, or adaptive alone. inf leaves columns out.")
             factors |= dict.fromkeys(self._feature_names("--penalty-factor", given), factor)
         return factors
 
