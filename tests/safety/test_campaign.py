@@ -32,6 +32,19 @@ def test_a_null_model_that_is_rounded_is_no_proof_of_its_own():
         assert examine(seed).findings == []
 
 
+def test_local_bounds_know_that_tasks_have_other_centers():
+    """Squares of columns are about one center for all tasks, what balancing changes was measured about those of each.
+
+    A residual whose balance has failed shows it: an active row would have been removed.
+    """
+    assert examine(10056390).findings == []
+
+
+def test_certificates_of_predictors_whose_means_overflow_are_compared():
+    for seed in (10034799, 10049334):
+        assert examine_range(seed, seed + 1).findings == []
+
+
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(seed=st.integers(10**6, 2**31))
 def test_any_hard_problem_is_safe(seed):

@@ -83,6 +83,12 @@ def difference(found, X, Y, lam, fit_intercept, tol, loss):
     return "a column counts as constant" if len(problem.design.treated_as_constant) else ""
 
 
+def _length(theta, w):
+    """Weighted norm, of numbers too whose squares overflow: those of means at predictors of several hundred."""
+    largest = max(np.abs(theta).max(initial=0.0), np.finfo(float).tiny)
+    return largest * np.sqrt(inverse_weighted_square(theta / largest, w))
+
+
 def look_difference(problem, B, residual, certificate):
     """What is not as the definition has it.
 
@@ -111,7 +117,7 @@ def look_difference(problem, B, residual, certificate):
     root = np.sqrt(problem.samples.total_weight * problem.samples.n_tasks)
     pairs = {
         "theta": (distance, 0.0, 4.0 * slack * size),
-        "theta before it was balanced": (np.sqrt(inverse_weighted_square(raw - expected_raw, w)), 0.0, slack * size),
+        "theta before it was balanced": (_length(raw - expected_raw, w), 0.0, slack * size),
         "balancing": (residual.balancing, balancing, 1e-12 * balancing),
         "imbalance": (residual.imbalance, imbalance, slack * norm),
         # A sum over |z|, whose predictors have the rounding of all that cancels in them (by Cauchy and Schwarz).

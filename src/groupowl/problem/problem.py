@@ -625,6 +625,8 @@ class Problem:
             squares = self.design.squared_products(H)
         known = None if self.unit_bounds is None else self.unit_bounds.bounds[self._origin]
         norms = self._correlations(certificate, known)
+        if self.task_norms is not None:  # squares are about the centers of the design, not about those of each task
+            norms = norms._replace(columns=np.maximum(norms.columns, norms.rounding))
         # Of a unit: the largest norm that its part of a sample can have, and the sum of the squares of its columns.
         of_units = self.penalty.sums(squares).max(axis=1), lengths(largest)
         return self._balls(certificate, True).local_bounds(norms, *of_units, bend, n_samples)
