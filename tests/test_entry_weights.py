@@ -296,3 +296,23 @@ def test_what_is_refused(change, message):
     arguments = {"X": rng.standard_normal((6, 3)), "Y": rng.standard_normal((6, 2)), "lam": np.ones(3)}
     with pytest.raises(ValueError, match=message):
         go.solve(**(arguments | {"fit_intercept": True} | change))
+
+
+@pytest.mark.parametrize("form", [np.ascontiguousarray, np.asfortranarray, lambda X: X[:, ::2], np.float32])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"penalty_factor": "first free"}])
+def test_features_that_are_not_finite_are_found_by_the_norms_of_tasks(form, value, options):
+    """No look at each entry is needed where norms of the columns of each task are made; the message is the same."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((20, 8)), rng.standard_normal((20, 3))
+    Y[rng.random(Y.shape) < 0.3] = np.nan
+    X[7, 4] = value
+    data = form(X)
+    factor = np.r_[0.0, np.ones(data.shape[1] - 1)] if options else None
+    settings = {"penalty_factor": factor} if "penalty_factor" in options else options
+    with pytest.raises(
+        ValueError, match="X has 1 NaN or infinite entr.* in column 2" if data.shape[1] == 4 else "column 4"
+    ):
+        go.lam_max(data, Y, np.ones(data.shape[1] - (settings.get("penalty_factor") is not None)), **settings)
+    with pytest.raises(ValueError, match="columns so large that their squared norm overflows"):
+        go.lam_max(np.full((20, 2), 1e200), Y, np.ones(2))

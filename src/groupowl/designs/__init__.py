@@ -34,6 +34,7 @@ __all__ = [
     "SufficientStatistics",
     "WrappedDesign",
     "as_design",
+    "check_entries",
     "encode_labels_of_blocks",
     "far_design",
     "is_summary",
@@ -58,12 +59,12 @@ if not TYPE_CHECKING:
 _SMALL_SHARE = 8
 
 
-def as_design(X: Any, *, needs_squares: bool = True) -> Design:
+def as_design(X: Any, *, is_looked_at: bool = True) -> Design:
     """The design of any supported matrix, checked.
 
     X is a design itself, a sparse matrix, an array, or a matrix on disk: a path, a memory map, an HDF5 dataset or a
-    Zarr array. The last are read into memory, or looked at through their map, if they are small. Whoever does not need
-    the squares of the columns over all samples saves half of the check.
+    Zarr array. The last are read into memory, or looked at through their map, if they are small. Whoever makes norms of
+    the columns anyway, which show NaN, does not need a look at each entry of an array: :func:`check_entries`.
     """
     design = far_design(X)
     if design is not None:
@@ -77,10 +78,15 @@ def as_design(X: Any, *, needs_squares: bool = True) -> Design:
     check_data_shape(array.shape)
     design = DenseDesign(array)
     with np.errstate(all="ignore"):
-        is_finite = np.isfinite(design.squares.sum() if needs_squares else design.total_square())
-    if not is_finite:  # or squares overflow
-        check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
+        if is_looked_at and not np.isfinite(design.squares.sum()):  # or squares overflow
+            check_entries(X)
     return design
+
+
+def check_entries(X: Any) -> None:
+    """Refuse an array, or a data frame, with NaN or infinite entries."""
+    if far_design(X) is None and not is_sparse(X):
+        check_finite("X", numeric_array("X", X), remedy=IMPUTE, names=getattr(X, "columns", None))
 
 
 def is_summary(X: Any) -> bool:

@@ -100,14 +100,6 @@ class DenseDesign(LocalDesign):
             squares[columns] += np.einsum("ij,ij->j", block, block)
         return squares
 
-    def total_square(self) -> float:
-        """Sum of all squares, which takes less time than the squares of each column."""
-        is_flat = self.X.dtype == np.float64 and (self.X.flags.c_contiguous or self.X.flags.f_contiguous)
-        if not is_flat or "squares" in vars(self):
-            return float(self.squares.sum())
-        entries = self.X.ravel(order="K")
-        return float(np.dot(entries, entries))
-
     def column_norms(self, w: Handle) -> FloatArray:
         """From the squares alone, which takes less than moments do."""
         if w.min() == w.max():

@@ -10,7 +10,15 @@ import numpy as np
 
 from .._checks import check_targets, truth_value
 from .._typing import FloatArray, Handle, IndexArray
-from ..designs import Design, SufficientStatistics, as_design, project_out, scale_columns, standardize
+from ..designs import (
+    Design,
+    SufficientStatistics,
+    as_design,
+    check_entries,
+    project_out,
+    scale_columns,
+    standardize,
+)
 from ..designs.base import check_overflow, check_underflow
 from ..designs.dense import CompressedDesign, GramCache
 from ..designs.mixed import orthonormalized
@@ -61,7 +69,8 @@ def build_problem(
     """
     resolved = resolve_loss(loss)
     fit_intercept = truth_value("fit_intercept", fit_intercept)
-    design = as_design(X, needs_squares=not _weighs_entries(Y, sample_weight))
+    has_norms_of_tasks = _weighs_entries(Y, sample_weight)
+    design = as_design(X, is_looked_at=not has_norms_of_tasks)
     _check_blocks(resolved, design, fit_intercept)
     n_given = 0 if unpenalized is None else len(unpenalized)
     unpenalized = options.with_unpenalized(unpenalized)
@@ -84,9 +93,14 @@ def build_problem(
     design, Y, w = design.adopt(Y, sample_weight, resolved.check_targets, total_weight, whole, resolved.targets)
     _check_signs(resolved, options, unpenalized)
     penalty = options.penalty(lam, unpenalized)
-    return problem_of_samples(
-        design, resolved, Y, w, penalty, fit_intercept, standardized, unpenalized, options, offset_size
-    )
+    try:
+        return problem_of_samples(
+            design, resolved, Y, w, penalty, fit_intercept, standardized, unpenalized, options, offset_size
+        )
+    except ValueError:
+        if has_norms_of_tasks:  # NaN in X has been seen by its norms only, as columns that are too large
+            check_entries(X)
+        raise
 
 
 def _weighs_entries(Y: Any, sample_weight: Any) -> bool:
