@@ -39,6 +39,7 @@ from groupowl.losses import resolve_loss
 from groupowl.solvers import SOLVERS
 
 ACCURACY = 1e-11
+REFERENCE_ROUNDING = 1e-13  # of the gap of the reference, which it computes in double precision, of the null loss
 LONGEST_SECONDS = 600
 RULES = ("safe", "paper")
 
@@ -281,7 +282,7 @@ class Examination:
         ``sum w KL(mu* || mu) <= gap`` bounds each ``mu*`` too. Of the Cox loss mu are expected events, whose divergence
         is at most the sum of those of the choices.
         """
-        gap, data = max(self.optimum.gap, 1e-14 * self.scale), self.data
+        gap, data = self.optimum.gap + REFERENCE_ROUNDING * self.scale, self.data
         curvature = self._curvature
         if not np.isfinite(curvature):
             mu = data.Y - reference.over(data.residual(self.optimum.B, self.optimum.intercept), data.w)

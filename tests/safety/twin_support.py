@@ -58,7 +58,7 @@ def difference(found, X, Y, lam, fit_intercept, tol, loss):
     size = problem.curvature_at(B) * known.reach + norm  # of what rounding is of
     pairs = {
         "norms": (found.norms, problem.norms, 1e-12 * problem.norms),
-        "rounding_norms": (found.rounding_norms, problem.rounding_norms, 1e-12 * problem.norms),
+        "rounding_norms": (found.rounding_norms, problem.rounding_norms, 1e-12 * problem.rounding_norms),
         "theta": (np.linalg.norm(found.theta - known.theta), 0.0, 4.0 * slack * size),
         "correlations": (found.correlations, correlations, slack * norm * problem.rounding_norms),
         "theta_norm": (found.theta_norm, norm, 1e-12 * norm),
