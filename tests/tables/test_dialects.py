@@ -129,6 +129,30 @@ def test_other_words_for_gaps(tmp_path):
     assert [sheet.labels(j) for j in range(2)] == [[1, None, 3], [None, 2, None]]
 
 
+QUOTED = """"y","whole","part","label","level"
+1,"-999","NA","u","NA"
+2,"3","1.5","",NA
+3,"","","-999","v"
+"4",".","2.5",-999,"."
+"""
+
+
+def test_quoted_cells_are_missing_values_too(tmp_path):
+    """All of them among numbers; in text those that are empty or that the user names, but no word that is quoted."""
+    (tmp_path / "t.csv").write_text(QUOTED)
+    sheet = read_sheet(tmp_path / "t.csv", dialect=Dialect(na=(".", "-999")))
+    cells = [sheet.labels(j) for j in range(5)]
+    assert cells[:3] == [[1, 2, 3, 4], [None, 3, None, None], [None, 1.5, None, 2.5]]
+    assert cells[3:] == [["u", None, None, None], ["NA", None, "v", None]]
+    assert sheet.texts == {3, 4}
+
+
+def test_quoted_cells_are_missing_in_other_marks_too(tmp_path):
+    (tmp_path / "t.csv").write_text('a;b\n"1.000,5";"NA"\n"";"x"\n".";"-999"\n"NA";"."\n')
+    sheet = read_sheet(tmp_path / "t.csv", dialect=Dialect(decimal=",", thousands=".", na=(".", "-999")))
+    assert [sheet.labels(j) for j in range(2)] == [[1000.5, None, None, None], ["NA", "x", None, None]]
+
+
 def test_a_separator_at_the_end_of_lines_makes_no_column(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,\n1,2,\n3,4,\n")
     assert list(read_sheet(tmp_path / "t.csv").names) == ["a", "b"]

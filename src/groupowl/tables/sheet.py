@@ -78,7 +78,9 @@ TARGETS = Part(
     may_miss=True,
 )
 CLASSES = Part(
-    "target", "", "A sample without a class says nothing: remove those samples, or quote a label that looks like a gap."
+    "target",
+    "",
+    "A sample without a class says nothing: remove those samples, or quote a word such as NA where it is a label.",
 )
 CATEGORIES = Part(
     "category",

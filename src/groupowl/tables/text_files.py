@@ -28,7 +28,7 @@ from .table import Dialect, NumberedNames, TableError
 
 #: Suffixes of compressed files, and what opens them.
 COMPRESSIONS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-#: Cells that count as empty; in quotes they are text.
+#: Cells that count as empty. In quotes all of them but "" are text, where a column is text.
 EMPTY_CELLS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None")
 
 _FIRST_BYTES = 1 << 16
@@ -144,14 +144,26 @@ def read_delimited(
     texts = dict.fromkeys(head.texts(text_columns), pa.string())
     table = None
     for types in (dict.fromkeys(head.fractions, pa.float64()) | texts, texts):
-        with suppress(pa.ArrowInvalid), open_bytes(path) as file:  # Arrow itself refuses padding after packed data
-            is_packed = path.suffix.lower() in COMPRESSIONS
-            table = arrow_reader("read_csv", file if is_packed else str(path), head, dialect, types, _BLOCK_BYTES)
+        with suppress(pa.ArrowInvalid):
+            table = _read_cells(path, head, dialect, types)
             break  # else a column of fractions has text further down, or the file is broken
     if table is None or table.num_rows == 0 or any(map(pa.types.is_binary, set(table.schema.types))):
         raise TableError(broken_text(path, head, dialect))
     columns = [column if j in texts else parsed_numbers(column, dialect) for j, column in enumerate(table.columns)]
+    with_gaps = [j for j, column in enumerate(columns) if pa.types.is_string(column.type) and column.null_count]
+    if with_gaps:  # some may be quoted words such as "NA"
+        types = dict.fromkeys(with_gaps, pa.string())
+        for j, column in zip(with_gaps, _read_cells(path, head, dialect, types, only_texts=True).columns, strict=True):
+            columns[j] = without_gaps(column, dialect)
     return _delimited_sheet(path, head, columns, dialect)
+
+
+def _read_cells(path: Path, head: Head, dialect: Dialect, types: Mapping[int, Any], *, only_texts: bool = False) -> Any:
+    """The columns of a file as a table of Arrow."""
+    with open_bytes(path) as file:  # Arrow itself refuses padding after packed data
+        is_packed = path.suffix.lower() in COMPRESSIONS
+        source = file if is_packed else str(path)
+        return arrow_reader("read_csv", source, head, dialect, types, _BLOCK_BYTES, only_texts=only_texts)
 
 
 def _delimited_sheet(path: Path, head: Head, columns: Sequence[Any], dialect: Dialect) -> Sheet:
@@ -183,9 +195,20 @@ def _may_be_sample(names: NumberedNames) -> bool:
 
 
 def arrow_reader(
-    function: str, file: Any, head: Head, dialect: Dialect, types: Mapping[int, Any], block_bytes: int
+    function: str,
+    file: Any,
+    head: Head,
+    dialect: Dialect,
+    types: Mapping[int, Any],
+    block_bytes: int,
+    *,
+    only_texts: bool = False,
 ) -> Any:
-    """What a function of ``pyarrow.csv``, ``read_csv`` or ``open_csv``, makes of a file; types by column."""
+    """What a function of ``pyarrow.csv``, ``read_csv`` or ``open_csv``, makes of a file; types by column.
+
+    Cells that count as empty are gaps in quotes too, as numbers need it. With ``only_texts``, columns that have a type
+    are all that is read, and what is in quotes is text.
+    """
     from pyarrow import csv as arrow_csv
 
     read = arrow_csv.ReadOptions(
@@ -198,11 +221,21 @@ def arrow_reader(
     convert = arrow_csv.ConvertOptions(
         null_values=[*EMPTY_CELLS, *dialect.na],
         strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
+        quoted_strings_can_be_null=not only_texts,
         decimal_point=dialect.decimal,
         column_types={str(j): kind for j, kind in types.items()},
+        include_columns=[str(j) for j in types] if only_texts else None,
     )
     return getattr(arrow_csv, function)(file, read, parse, convert)
+
+
+def without_gaps(column: Any, dialect: Dialect) -> Any:
+    """A column of text in which quoted cells are no gaps yet: empty ones are, and what the user calls missing."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    is_gap = compute.is_in(column, pa.array(["", *dialect.na]))
+    return compute.if_else(is_gap, None, column)
 
 
 def parsed_numbers(column: Any, dialect: Dialect) -> Any:
