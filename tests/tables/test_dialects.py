@@ -8,7 +8,9 @@ import numpy as np
 import openpyxl
 import pytest
 
-from groupowl.tables import Dialect, Reading, Roles, TableError, load_features, load_table, read_sheet
+from groupowl.tables import Dialect, Kept, Reading, Roles, TableError, convert, load_features, load_table, read_sheet
+
+USUAL = Dialect()
 
 TABLE = {"a": [1234.5, -2.5, None], "b": [2000.25, 12, 1000000], "c": ["é", "y", "z"]}
 
@@ -63,6 +65,38 @@ def test_files_of_r_have_no_name_above_the_names_of_rows(tmp_path):
     assert (sheet.labels(0), sheet.labels(1)) == ([1, 3], ["x y", None])
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_names_of_rows_without_a_name_have_separators_too(tmp_path, separator):
+    """As write.table of R writes them; and convert reads what fit reads."""
+    (tmp_path / "t.csv").write_text('"a","b"\n"1",2.5,"x,y"\n"2",3,"z"\n'.replace(",", separator))
+    sheet = read_sheet(tmp_path / "t.csv")
+    assert (list(sheet.names), sheet.index) == (["a", "b"], ("1", "2"))
+    assert (sheet.labels(0), sheet.labels(1)) == ([2.5, 3], [f"x{separator}y", "z"])
+    (tmp_path / "big").mkdir()
+    convert([tmp_path / "t.csv"], tmp_path / "big", Kept(), Reading(), lambda *unused: None)
+    assert read_sheet(tmp_path / "big").index == ("1", "2")
+    (tmp_path / "t.csv").write_text("a,b\nu,2.5,1\nv,3,2\n".replace(",", separator))  # with quote = FALSE
+    assert read_sheet(tmp_path / "t.csv").index == ("u", "v")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("y,a,b\n2,5,1,3\n3,5,2,4\n", "row 1 below the header has 4 cells, but the header has 3 names"),
+        ("y,a,b\n2,5,1,3\n3,5,2,4\n", "If rows begin with their names, give those a name in the header"),
+        ("y,a\nu,1,\nv,2,\n", "row 1 below the header has 3 cells, but the header has 2 names"),
+        ("y,a\nu,1,2\nv,2\n", "row 2 below the header has 2 cells, but the first row has 3 cells"),
+        ("y,a\nu,1,2\nu,2,3\n", "the first of which is no name of its row: it repeats. Give every column a name"),
+    ],
+)
+def test_rows_that_are_longer_than_the_header_may_have_no_names(tmp_path, text, words):
+    """A decimal comma, a separator at the end of lines, and a column without a name make rows longer too."""
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(TableError) as caught:
+        read_sheet(tmp_path / "t.csv")
+    assert words in str(caught.value)
+
+
 def test_the_cell_that_is_no_number_is_named_in_its_own_dialect(tmp_path):
     (tmp_path / "t.csv").write_text("a;y\n1,5;1\n2.5;2\n3,5;3\n")
     with pytest.raises(TableError, match=r"feature is '2\.5' in row 2 .*not a number"):
@@ -112,6 +146,51 @@ def test_every_column_may_say_which_option_reads_it(tmp_path, text, dialect, hin
     assert hint in str(caught.value)
 
 
+def refusal_of(path, text, roles, dialect=USUAL):
+    """What is said about a file that is refused."""
+    path.write_text(text)
+    with pytest.raises(TableError) as caught:
+        load_table(path, Reading(roles, dialect=dialect))
+    return str(caught.value)
+
+
+def test_where_a_decimal_comma_explains_the_cells_thousands_are_no_remedy(tmp_path):
+    for lines in (("0,538;1", "2,111;2"), ("1,538;1", "2,1;2"), ("1,5;1,234", "2,5;2,345")):
+        message = refusal_of(tmp_path / "t.csv", "\n".join(["a;y", *lines, ""]), Roles(("y",), task="regression"))
+        assert "Use --decimal , if that is how" in message
+        assert "--thousands" not in message
+    message = refusal_of(tmp_path / "t.csv", "a;b;y\n1,5;1,234;1\n2,5;2,345;2\n", Roles(("y",)))
+    assert "--thousands" not in message
+    assert "Use --thousands , (or" in refusal_of(tmp_path / "t.csv", "a;y\n1,234;1\n2,345;2\n", Roles(("y",)))
+    assert "Use --thousands , (or" in refusal_of(tmp_path / "t.csv", "a;b;y\n1,234.5;1,5;2\n3;4;5\n", Roles(("y",)))
+
+
+@pytest.mark.parametrize(
+    ("cells", "dialect", "remedy"),
+    [
+        (("2,5", "1,5", "2,5"), Dialect(sep=";"), "Use --decimal , if that is how"),
+        (("1.234,5", "1.5", "2"), Dialect(sep=";"), "Use --decimal , --thousands . if that is how"),
+        (("2,5", "1,5", "x"), Dialect(sep=";", decimal=","), "a target is 'x' in row 3"),
+        (("21 mi", "22 mi", "23 mi"), Dialect(sep=";"), "such as '21 mi'. Write numbers without units. Use --task"),
+        (("ann", "bob", "eve"), Dialect(sep=";"), "'y' is text with 9 different labels in 12 samples, such as 'ann'"),
+    ],
+)
+def test_a_target_of_text_that_has_no_classes_is_refused_unless_somebody_says_so(tmp_path, cells, dialect, remedy):
+    if cells[0] in ("21 mi", "ann"):
+        cells = [*cells, *(f"{k}{cells[0]}" for k in range(6)), *cells]
+    text = "y;a\n" + "".join(f"{cell};{k}\n" for k, cell in enumerate(cells))
+    message = refusal_of(tmp_path / "t.csv", text, Roles(("y",)), dialect)
+    assert remedy in message
+    assert "--task classification" in message
+    table = load_table(tmp_path / "t.csv", Reading(Roles(("y",), task="classification"), dialect=dialect))
+    assert table.task == "classification"
+
+
+def test_a_number_with_a_slip_among_whole_targets_is_shown(tmp_path):
+    text = "y,a\n" + "".join(f"{k},{k}\n" for k in range(20)) + "1O,3\n"
+    assert "a target is '1O' in row 21" in refusal_of(tmp_path / "t.csv", text, Roles(("y",)))
+
+
 def test_categories_auto_takes_no_numbers_of_another_dialect(tmp_path):
     (tmp_path / "t.csv").write_text("a;b;y\n1,5;u;1\n1,5;v;2\n2,5;u;2\n2,5;v;2\n")
     with pytest.raises(TableError, match=r"'1,5' in row 1 .* Use --decimal , if"):
@@ -127,6 +206,30 @@ def test_other_words_for_gaps(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,-999\n.,2\n3,x\n")
     sheet = read_sheet(tmp_path / "t.csv", dialect=Dialect(na=(".", "-999", "x")))
     assert [sheet.labels(j) for j in range(2)] == [[1, None, 3], [None, 2, None]]
+
+
+QUOTED = """"y","whole","part","label","level"
+1,"-999","NA","u","NA"
+2,"3","1.5","",NA
+3,"","","-999","v"
+"4",".","2.5",-999,"."
+"""
+
+
+def test_quoted_cells_are_missing_values_too(tmp_path):
+    """All of them among numbers; in text those that are empty or that the user names, but no word that is quoted."""
+    (tmp_path / "t.csv").write_text(QUOTED)
+    sheet = read_sheet(tmp_path / "t.csv", dialect=Dialect(na=(".", "-999")))
+    cells = [sheet.labels(j) for j in range(5)]
+    assert cells[:3] == [[1, 2, 3, 4], [None, 3, None, None], [None, 1.5, None, 2.5]]
+    assert cells[3:] == [["u", None, None, None], ["NA", None, "v", None]]
+    assert sheet.texts == {3, 4}
+
+
+def test_quoted_cells_are_missing_in_other_marks_too(tmp_path):
+    (tmp_path / "t.csv").write_text('a;b\n"1.000,5";"NA"\n"";"x"\n".";"-999"\n"NA";"."\n')
+    sheet = read_sheet(tmp_path / "t.csv", dialect=Dialect(decimal=",", thousands=".", na=(".", "-999")))
+    assert [sheet.labels(j) for j in range(2)] == [[1000.5, None, None, None], ["NA", "x", None, None]]
 
 
 def test_a_separator_at_the_end_of_lines_makes_no_column(tmp_path):

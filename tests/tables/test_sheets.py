@@ -186,7 +186,7 @@ def test_cells_of_a_csv_file(tmp_path):
     assert sheet.labels(1) == [1, 2, 3]
     assert sheet.labels(2) == ["north", None, None]
     assert sheet.labels(3) == [True, False, True]
-    assert sheet.labels(5) == ["NA", "a, b", ""]  # what is in quotes is text
+    assert sheet.labels(5) == ["NA", "a, b", None]  # words in quotes are text, but nothing is nothing
 
 
 def test_a_fraction_that_is_text_further_down(tmp_path):

@@ -220,6 +220,18 @@ def test_what_is_wrong_further_down_is_said(tmp_path, line, message):
         converted([tmp_path / "t.csv"], tmp_path / "big", Reading())
 
 
+@pytest.mark.parametrize("mark", [None, ","])
+def test_quoted_cells_are_missing_values_as_in_a_sheet(tmp_path, small_blocks, mark):
+    lines = ['1,"-999","NA","u"\n', '2,"",4.5,"NA"\n', '3,"7",,""\n', '"4",8,"1.5",-999\n']
+    (tmp_path / "t.csv").write_text("y,a,b,label\n" + "".join(lines) * 300)
+    reading = Reading(Roles(), dialect=Dialect(na=("-999",), thousands=mark))
+    found = converted([tmp_path / "t.csv"], tmp_path / "big", reading, targets=("y", "label"))
+    sheet = read_sheet(tmp_path / "big")
+    assert (found.texts, found.n_missing) == ((), 1200)
+    assert sheet.labels(sheet.names.index("label")) == ["u", "NA", None, None] * 300
+    np.testing.assert_array_equal(sheet.dense([0, 1])[:4], [[np.nan, np.nan], [np.nan, 4.5], [7, np.nan], [8, 1.5]])
+
+
 def test_other_text_than_utf_8_says_what_to_type(tmp_path):
     (tmp_path / "t.csv").write_bytes("a,n,y\n1,ö,2\n".encode("latin-1"))
     with pytest.raises(TableError, match=r"byte 0xf6 in line 2\. Use --encoding cp1252"):

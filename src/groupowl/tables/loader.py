@@ -23,13 +23,11 @@ from ..designs import Design
 from ..designs.factors import is_sparse
 from .gaps import DROP, complete_rows, filled, gap_counts
 from .readers import find_files, read_sheet, read_sheets
-from .sheet import FEATURES, NEW_FEATURES, TARGETS, Part, Sheet, is_number
+from .sheet import FEATURES, MOSTLY_NUMBERS, NEW_FEATURES, TARGETS, Part, Sheet
 from .table import CLASSIFICATION, REGRESSION, Features, Match, MissingTargetsError, Reading, Roles, Table, TableError
 
 # A number with so few different values may well stand for classes.
 _FEW_VALUES = 10
-# Text of which so large a share are numbers is numbers with a slip, unless somebody says that it has levels.
-_MOSTLY_NUMBERS = 0.9
 _SLIPS = FEATURES._replace(
     encode=f"{FEATURES.encode} --categories auto takes no column that is mostly numbers; --categories NAME takes it "
     "as it is."
@@ -236,7 +234,7 @@ class _Columns:
     def _check_automatic(self, texts: Sequence[int]) -> None:
         """Refuse automatic categories that are probably mistakes: numbers with typing errors, and names of samples."""
         sheet = self.sheet
-        if slips := [j for j in texts if sheet.number_share(j) >= _MOSTLY_NUMBERS]:
+        if slips := [j for j in texts if sheet.number_share(j) >= MOSTLY_NUMBERS]:
             sheet.numbers(slips, _SLIPS)
         for j in texts:
             n_levels, name = len({*sheet.labels(j)} - {None}), shlex.quote(sheet.names[j])
@@ -372,17 +370,19 @@ def _check_copies(columns: _Columns, match: Match) -> None:
 def _target_values(columns: _Columns, rows: IndexArray) -> tuple[str, Any]:
     """The task, and targets or labels in the order of the data."""
     sheet, targets, task = columns.other, columns.targets, columns.roles.task
+    j = targets[0]
+    is_plain_text = j in sheet.texts and j not in sheet.categorical
     if task == "auto" and columns.roles.event is not None:
         task = REGRESSION
     if task == "auto":
-        j = targets[0]
-        words = map(str, sheet.labels(j)) if j in sheet.texts else ()
-        has_fractions = any("." in word and is_number(word) for word in words)  # which no labels have
-        is_class = len(targets) == 1 and sheet.is_category(j) and not has_fractions
+        is_class = len(targets) == 1 and sheet.is_category(j) and not (j in sheet.texts and sheet.holds_fractions(j))
         task = CLASSIFICATION if is_class else REGRESSION
-    if task == CLASSIFICATION:
-        return task, sheet.class_labels(targets, rows)
-    return task, _numbers_of_targets(sheet, targets, columns.roles, rows)
+    if task == REGRESSION:
+        return task, _numbers_of_targets(sheet, targets, columns.roles, rows)
+    labels = sheet.class_labels(targets, rows)
+    if columns.roles.task == "auto" and is_plain_text:
+        sheet.check_classes(j, labels)
+    return task, labels
 
 
 def _numbers_of_targets(sheet: Sheet, targets: Sequence[int], roles: Roles, rows: IndexArray | None = None) -> Any:

@@ -33,11 +33,14 @@ _SPELLING = "Numbers have a decimal point, a plain minus and nothing between tho
 _DATE = r"\d{4}-\d\d?-\d\d?.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
 _GAP = r"\.|[-*/]+|n\.?[ad]\.?|none|nil|missing|unknown|not available"
 _IF_SO = "if that is how numbers are written. "
-# Numbers with other marks for fractions or thousands, and what to type about them.
+_DECIMAL_COMMA = f"Use --decimal , {_IF_SO}"
+_EITHER = "Use --thousands , (or --decimal , if fractions follow the comma). "
+_WITH_COMMA = r"[+-]?\d*,\d+(e[+-]?\d+)?"
+# Numbers with other marks for fractions or thousands, and what to type about them; no thousands begin with 0.
 _MARKS = {
     r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?": f"Use --decimal , --thousands . {_IF_SO}",
-    r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?": "Use --thousands , (or --decimal , if fractions follow the comma). ",
-    r"[+-]?\d*,\d+(e[+-]?\d+)?": f"Use --decimal , {_IF_SO}",
+    r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?": _EITHER,
+    _WITH_COMMA: _DECIMAL_COMMA,
 }
 # Cells that are numbers, or gaps, to somebody else, and what to do about them.
 _SPELLINGS = {
@@ -79,7 +82,9 @@ TARGETS = Part(
     may_miss=True,
 )
 CLASSES = Part(
-    "target", "", "A sample without a class says nothing: remove those samples, or quote a label that looks like a gap."
+    "target",
+    "",
+    "A sample without a class says nothing: remove those samples, or quote a word such as NA where it is a label.",
 )
 CATEGORIES = Part(
     "category",
@@ -92,6 +97,8 @@ STRATA = Part("--strata", "", "Give every sample a stratum.")
 OFFSETS = Part("offset", "Offsets are numbers.", "Every sample needs an offset; 0 adds nothing.")
 EXPOSURES = Part("exposure", "Exposures are numbers.", "Every sample needs an exposure; 1 changes nothing.")
 WEIGHTS = Part("weight", "Weights are numbers.", "Every sample needs a weight; 0 leaves it out.")
+#: Text of which so large a share are numbers is numbers with a slip, unless somebody says that it has levels.
+MOSTLY_NUMBERS = 0.9
 # Its square is about the largest double.
 _SHOWN_CELLS = 5  # in a message
 _LARGEST = np.sqrt(np.finfo(np.float64).max)
@@ -173,6 +180,18 @@ class Sheet:
         """Whether a column is text, truth values or declared categories."""
         is_truth = j in self.columns and str(self.columns[j].type) == "bool"
         return j in self.texts or j in self.categorical or is_truth
+
+    def holds_fractions(self, j: int) -> bool:
+        """Whether a column of text has fractions, which no labels have, or mostly numbers with other marks."""
+        cells = [str(cell).strip() for cell in self.labels(j) if cell is not None]
+        if any(map(self._is_fraction, cells)):
+            return True
+        return any(map(self._other_mark, cells)) and self.number_share(j) >= MOSTLY_NUMBERS
+
+    def _is_fraction(self, cell: str) -> bool:
+        """Whether a cell is a number with a decimal point, or with the decimal mark of the file."""
+        mark = self.dialect.decimal
+        return ("." in cell and is_number(cell)) or (mark in cell and self.dialect.plain(cell) is not None)
 
     def number_share(self, j: int) -> float:
         """Share of the cells of a column that are numbers, however written, among those that are not empty."""
@@ -369,6 +388,18 @@ class Sheet:
             raise TableError(f"{self.source}: {what}. Use --task regression.")
         return np.array(labels)
 
+    def check_classes(self, j: int, labels: Any) -> None:
+        """Refuse a target of text that nobody has called classes, if most samples would have a class of their own."""
+        n_classes = len(np.unique(labels))
+        if n_classes <= max(2, len(labels) / 2):
+            return
+        if self.number_share(j) >= MOSTLY_NUMBERS:
+            raise TableError(self._no_number([j], TARGETS))
+        what = f"target {self.names[j]!r} is text with {n_classes} different labels in {counted(len(labels), 'sample')}"
+        unit = "Write numbers without units. " if re.match(r"\W*\d", str(labels[0])) else ""
+        remedy = f"{unit}Use --task classification if these are classes, or name another target in --targets."
+        raise TableError(f"{self.source}: {what}, such as {str(labels[0])!r}. {remedy}")
+
     def groups(self, j: int) -> Any:
         """The group of each sample, as text."""
         return np.array([str(cell) for cell in self._full_labels(j, GROUPS, range(self.n_rows))])
@@ -446,16 +477,21 @@ class Sheet:
 
     def _hints(self, columns: Sequence[int]) -> str:
         """What to type for the first column of text, and for others in which numbers are written with other marks."""
-        hint, others = "", dict[str, list[str]]()
-        for j in columns:
-            wrong = self._first_wrong(j)
-            cell = "" if wrong is None else str(wrong[1]).strip()
-            mark = self._other_mark(cell)
-            if j == columns[0]:
-                hint = mark or _spelling(cell)
-            elif mark not in ("", hint):
+        wrong = [self._first_wrong(j) for j in columns]
+        cells = ["" if pair is None else str(pair[1]).strip() for pair in wrong]
+        marks = [self._other_mark(cell) for cell in cells]
+        if _EITHER in marks and (_DECIMAL_COMMA in marks or any(map(self._has_decimal_comma, columns))):
+            pairs = zip(marks, cells, strict=True)
+            marks = [_DECIMAL_COMMA if mark and re.fullmatch(_WITH_COMMA, cell) else mark for mark, cell in pairs]
+        hint, others = marks[0] or _spelling(cells[0]), dict[str, list[str]]()
+        for j, mark in zip(columns[1:], marks[1:], strict=True):
+            if mark not in ("", hint):
                 others.setdefault(mark, []).append(self.names[j])
         return hint + "".join(f"For {listed(names)}: {mark[0].lower()}{mark[1:]}" for mark, names in others.items())
+
+    def _has_decimal_comma(self, j: int) -> bool:
+        """Whether some cell of a column can only be a number with a decimal comma, not one with thousands."""
+        return any(self._other_mark(str(cell).strip()) == _DECIMAL_COMMA for cell in self.labels(j))
 
     def _other_mark(self, cell: str) -> str:
         """What to type for a cell that is a number with other marks for fractions or thousands; else nothing."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,17 @@ from ..designs.disk.matrix_folder import INDEX, MATRIX, SAMPLES, MatrixFolder
 from .readers import FORMATS, format_name
 from .sheet import Sheet
 from .table import Dialect, NumberedNames, Reading, TableError
-from .text_files import COMPRESSIONS, SPACES, Head, arrow_reader, broken_text, find_cell, parsed_numbers, read_head
+from .text_files import (
+    COMPRESSIONS,
+    SPACES,
+    Head,
+    arrow_reader,
+    broken_text,
+    find_cell,
+    parsed_numbers,
+    read_head,
+    without_gaps,
+)
 
 # Bytes of a piece of text, of which Arrow reads up to 32 ahead, or of numbers; rows that are longer take more.
 _BLOCK_BYTES = 1 << 20
@@ -239,12 +250,16 @@ def _open_text(path: Path, delimiter: str | None, dialect: Dialect, ids: Collect
         # numbers with marks between thousands are read as text
         marked = dialect.thousands is not None
         read = {j: pa.string() if marked and kind == pa.float64() else kind for j, kind in enumerate(types)}
-        with _reader(path, head, dialect, read) as (batches, place):
-            for batch in batches:
+        words = {j: kind for j, kind in enumerate(types) if kind == pa.string()}
+        with _reader(path, head, dialect, read) as (batches, place), _words(path, head, dialect, words) as texts:
+            # both have blocks of the same bytes, and so the same rows
+            for batch, quoted in zip(batches, texts, strict=bool(words)):
                 columns = list(batch.columns)
                 for j, kind in enumerate(types):
                     if columns[j].type != kind:
                         columns[j] = _as_numbers(path, head, j, columns[j], dialect)
+                for j, column in zip(words, quoted, strict=True):
+                    columns[j] = without_gaps(column, dialect)
                 yield columns, place()
 
     names = [INDEX, *head.names[1:]] if head.names_rows else list(head.names)
@@ -252,7 +267,19 @@ def _open_text(path: Path, delimiter: str | None, dialect: Dialect, ids: Collect
 
 
 @contextmanager
-def _reader(path: Path, head: Head, dialect: Dialect, types: Any) -> Iterator[tuple[Any, Callable[[], int]]]:
+def _words(path: Path, head: Head, dialect: Dialect, types: Mapping[int, Any]) -> Iterator[Iterable[Sequence[Any]]]:
+    """The columns of text of each piece, in which quoted words such as "NA" are text; nothing if there are none."""
+    if not types:
+        yield repeat(())
+        return
+    with _reader(path, head, dialect, types, only_texts=True) as (batches, _):
+        yield (batch.columns for batch in batches)
+
+
+@contextmanager
+def _reader(
+    path: Path, head: Head, dialect: Dialect, types: Any, *, only_texts: bool = False
+) -> Iterator[tuple[Any, Callable[[], int]]]:
     """Batches of a text file, and a function that tells how many of its bytes were read."""
     import pyarrow as pa
 
@@ -261,7 +288,7 @@ def _reader(path: Path, head: Head, dialect: Dialect, types: Any) -> Iterator[tu
         file = raw if opener is None else opener(raw)
         try:
             block = max(_BLOCK_BYTES, _ROWS_OF_BLOCK * head.row_bytes)
-            yield arrow_reader("open_csv", file, head, dialect, types, block), raw.tell
+            yield arrow_reader("open_csv", file, head, dialect, types, block, only_texts=only_texts), raw.tell
         except UnicodeError as error:
             raise TableError(broken_text(path, None, dialect)) from error
         except pa.ArrowInvalid as error:

@@ -16,6 +16,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,7 +29,7 @@ from .table import Dialect, NumberedNames, TableError
 
 #: Suffixes of compressed files, and what opens them.
 COMPRESSIONS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-#: Cells that count as empty; in quotes they are text.
+#: Cells that count as empty. In quotes all of them but "" are text, where a column is text.
 EMPTY_CELLS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None")
 
 _FIRST_BYTES = 1 << 16
@@ -88,6 +89,8 @@ class Head:
         Columns with fractions in the first row of cells.
     row_bytes : int
         Length of the first row of cells.
+    lacks_first_name : bool
+        Whether the rows have a cell more than the header, which is their name, as R writes files.
     """
 
     separator: str
@@ -95,6 +98,7 @@ class Head:
     n_lines: int
     fractions: list[int]
     row_bytes: int
+    lacks_first_name: bool = False
 
     @property
     def own_names(self) -> NumberedNames:
@@ -144,19 +148,34 @@ def read_delimited(
     texts = dict.fromkeys(head.texts(text_columns), pa.string())
     table = None
     for types in (dict.fromkeys(head.fractions, pa.float64()) | texts, texts):
-        with suppress(pa.ArrowInvalid), open_bytes(path) as file:  # Arrow itself refuses padding after packed data
-            is_packed = path.suffix.lower() in COMPRESSIONS
-            table = arrow_reader("read_csv", file if is_packed else str(path), head, dialect, types, _BLOCK_BYTES)
+        with suppress(pa.ArrowInvalid):
+            table = _read_cells(path, head, dialect, types)
             break  # else a column of fractions has text further down, or the file is broken
     if table is None or table.num_rows == 0 or any(map(pa.types.is_binary, set(table.schema.types))):
         raise TableError(broken_text(path, head, dialect))
     columns = [column if j in texts else parsed_numbers(column, dialect) for j, column in enumerate(table.columns)]
+    with_gaps = [j for j, column in enumerate(columns) if pa.types.is_string(column.type) and column.null_count]
+    if with_gaps:  # some may be quoted words such as "NA"
+        types = dict.fromkeys(with_gaps, pa.string())
+        for j, column in zip(with_gaps, _read_cells(path, head, dialect, types, only_texts=True).columns, strict=True):
+            columns[j] = without_gaps(column, dialect)
     return _delimited_sheet(path, head, columns, dialect)
+
+
+def _read_cells(path: Path, head: Head, dialect: Dialect, types: Mapping[int, Any], *, only_texts: bool = False) -> Any:
+    """The columns of a file as a table of Arrow."""
+    with open_bytes(path) as file:  # Arrow itself refuses padding after packed data
+        is_packed = path.suffix.lower() in COMPRESSIONS
+        source = file if is_packed else str(path)
+        return arrow_reader("read_csv", source, head, dialect, types, _BLOCK_BYTES, only_texts=only_texts)
 
 
 def _delimited_sheet(path: Path, head: Head, columns: Sequence[Any], dialect: Dialect) -> Sheet:
     first, own = int(head.names_rows), head.own_names
     index = tuple(cell or "" for cell in columns[0].to_pylist()) if first else None
+    if head.lacks_first_name and len(set(index or ())) < len(index or ()):
+        what = f"{path}: rows have a cell more than the header, the first of which is no name of its row: it repeats"
+        raise TableError(f"{what}. Give every column a name in the header.")
     # a separator at the end of each line makes a column without a name and without a cell
     kept = [j for j, name in enumerate(own) if name or columns[first + j].null_count < len(columns[first + j])]
     if len(kept) < len(own):
@@ -183,9 +202,20 @@ def _may_be_sample(names: NumberedNames) -> bool:
 
 
 def arrow_reader(
-    function: str, file: Any, head: Head, dialect: Dialect, types: Mapping[int, Any], block_bytes: int
+    function: str,
+    file: Any,
+    head: Head,
+    dialect: Dialect,
+    types: Mapping[int, Any],
+    block_bytes: int,
+    *,
+    only_texts: bool = False,
 ) -> Any:
-    """What a function of ``pyarrow.csv``, ``read_csv`` or ``open_csv``, makes of a file; types by column."""
+    """What a function of ``pyarrow.csv``, ``read_csv`` or ``open_csv``, makes of a file; types by column.
+
+    Cells that count as empty are gaps in quotes too, as numbers need it. With ``only_texts``, columns that have a type
+    are all that is read, and what is in quotes is text.
+    """
     from pyarrow import csv as arrow_csv
 
     read = arrow_csv.ReadOptions(
@@ -198,11 +228,21 @@ def arrow_reader(
     convert = arrow_csv.ConvertOptions(
         null_values=[*EMPTY_CELLS, *dialect.na],
         strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
+        quoted_strings_can_be_null=not only_texts,
         decimal_point=dialect.decimal,
         column_types={str(j): kind for j, kind in types.items()},
+        include_columns=[str(j) for j in types] if only_texts else None,
     )
     return getattr(arrow_csv, function)(file, read, parse, convert)
+
+
+def without_gaps(column: Any, dialect: Dialect) -> Any:
+    """A column of text in which quoted cells are no gaps yet: empty ones are, and what the user calls missing."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    is_gap = compute.is_in(column, pa.array(["", *dialect.na]))
+    return compute.if_else(is_gap, None, column)
 
 
 def parsed_numbers(column: Any, dialect: Dialect) -> Any:
@@ -286,21 +326,29 @@ def _first_rows(path: Path, delimiter: str | None, dialect: Dialect) -> Head:
         line = next((line for line in file if line.strip()), "")
         separator = dialect.sep or delimiter or next((mark for mark in likely if mark in line), likely[0])
         file.seek(0)
-        if separator == SPACES:
-            lines = (" ".join(line.split()) for line in file)
-            reader = csv.reader(lines, delimiter=separator)
-        else:
-            reader = csv.reader(file, delimiter=separator)
+        lines: Iterator[str] = (" ".join(line.split()) for line in file) if separator == SPACES else file
+        reader = csv.reader(lines, delimiter=separator)
         names: Sequence[str] = [name.strip() for name in next(filter(None, reader))]
         n_lines = reader.line_num
         if not dialect.header:
-            row, n_lines, names = names, 0, NumberedNames("x", 1, len(names))
+            line, row, n_lines, names = "", names, 0, NumberedNames("x", 1, len(names))
         else:
-            row = next(filter(None, reader), [])
-            if separator == SPACES and len(row) == len(names) + 1:  # R writes no name above the names of rows
-                names = ["", *names]
+            line = next((line for line in lines if line.strip("\r\n")), "")
+            row = next(csv.reader(chain([line], lines), delimiter=separator), [])
+        is_longer = dialect.header and len(row) == len(names) + 1
+        lacks_name = is_longer and (separator == SPACES or _begins_with_name(line, row))
+        if lacks_name:
+            names = ["", *names]
     fractions = [j for j, cell in enumerate(row[: len(names)]) if fraction.fullmatch(cell)]
-    return Head(separator, names, n_lines, fractions, sum(len(cell.encode()) + 1 for cell in row))
+    return Head(separator, names, n_lines, fractions, sum(len(cell.encode()) + 1 for cell in row), lacks_name)
+
+
+def _begins_with_name(line: str, row: Sequence[str]) -> bool:
+    """Whether the first cell of a row that is longer than the header is its name, and no part of a decimal comma.
+
+    A last cell without anything comes from a separator at the end of lines.
+    """
+    return row[-1] != "" and (line.startswith('"') or not is_number(row[0]))
 
 
 def broken_text(path: Path, head: Head | None, dialect: Dialect) -> str:
@@ -319,14 +367,17 @@ def broken_text(path: Path, head: Head | None, dialect: Dialect) -> str:
     if head is None:
         return f"{path} is not text in {encoding}. Give its --encoding, such as utf-8, cp1252 or utf-16."
     n_columns, number = len(head.names), 0
-    above, below = ("header", " below the header") if dialect.header else ("first row", "")
-    words = counted(n_columns, "name" if dialect.header else "cell")
+    has_names = dialect.header and not head.lacks_first_name
+    above, below = "header" if has_names else "first row", " below the header" if dialect.header else ""
+    words = counted(n_columns, "name" if has_names else "cell")
     with open_text(path, encoding=encoding, errors="replace") as file:
         for number, row in enumerate(filter(None, csv.reader(file, delimiter=head.separator)), not dialect.header):
-            if len(row) != n_columns:
+            if number and len(row) != n_columns:  # 0 is the header
                 found = f"{counted(len(row), 'cell')}, but the {above} has {words}"
                 marks = f"Cells are separated by {head.separator!r}: give --sep where that is wrong."
-                return f"{path}: row {number}{below} has {found}. {_UNEVEN} {marks}"
+                named = " If rows begin with their names, give those a name in the header."
+                hint = named if has_names and len(row) == n_columns + 1 else ""
+                return f"{path}: row {number}{below} has {found}. {_UNEVEN}{hint} {marks}"
     if number == 0:
         return f"{path} has no rows below its header, or a quotation mark that is never closed. Give it samples."
     what = f"{path} cannot be read as text with cells separated by {head.separator!r}"
