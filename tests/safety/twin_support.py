@@ -52,7 +52,9 @@ def difference(found, X, Y, lam, fit_intercept, tol, loss):
     norm = np.sqrt(inverse_weighted_square(found.theta, problem.samples.w))
     own = replace(known, theta=found.theta, correlations=found.correlations, norm=found.theta_norm, totals=totals)
     if not problem.loss.is_quadratic:
-        own = replace(own, balancing=found.balancing)
+        block = problem.unpenalized
+        left = block.constant_value * np.linalg.norm(found.theta.sum(axis=0)) if block.n_rows else 0.0
+        own = replace(own, balancing=found.balancing, imbalance=left)
     definition = problem._certificate_at(B, own, found.primal)
     public = published(problem, B, definition)
     size = problem.curvature_at(B) * known.reach + norm  # of what rounding is of
