@@ -39,6 +39,7 @@ from groupowl.losses import resolve_loss
 from groupowl.solvers import SOLVERS
 
 ACCURACY = 1e-11
+REFUSALS = ("no finite optimum", "squares of the targets underflow")
 REFERENCE_ROUNDING = 1e-13  # of the gap of the reference, which it computes in double precision, of the null loss
 LONGEST_SECONDS = 600
 RULES = ("safe", "paper")
@@ -415,8 +416,11 @@ def examine_range(start: int, stop: int, *, plain: bool = False) -> Counts:
 
 
 def _of_error(seed: int, error: Exception) -> Counts:
-    """A problem that was refused because it has no solution, as it should be; or a crash."""
-    if isinstance(error, ValueError) and "no finite optimum" in str(error):
+    """A problem that was refused as it should be, without a solution or with targets that are too small; or a crash.
+
+    That targets of 1e-157 are refused is right, whatever the loss; their squares are none.
+    """
+    if isinstance(error, ValueError) and any(words in str(error) for words in REFUSALS):
         return Counts(problems=1, refused=1)
     return Counts(problems=1, findings=[f"seed {seed} crashed: {error!r}"])
 

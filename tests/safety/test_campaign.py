@@ -26,6 +26,13 @@ def test_a_problem_without_a_solution_is_refused_and_no_finding():
     assert counts.findings == []
 
 
+def test_probabilities_whose_squares_vanish_are_refused_and_stand_ins_of_missing_targets_are_not():
+    assert examine_range(10030895, 10030896).refused == 1  # labels with probabilities of 1e-157
+    for seed in (10007716, 10050400):  # one observed target per task, which the intercept explains
+        counts = examine_range(seed, seed + 1)
+        assert (counts.refused, counts.findings) == (0, [])
+
+
 def test_a_null_model_that_is_rounded_is_no_proof_of_its_own():
     """Huber's, of one sample: its loss is the square of rounding, and the minimum is zero."""
     for seed in (5026640, 5035350):
