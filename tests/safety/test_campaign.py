@@ -47,6 +47,12 @@ def test_local_bounds_know_that_tasks_have_other_centers():
     assert examine(10056390).findings == []
 
 
+def test_comparisons_allow_for_their_own_rounding():
+    """Of the gap of the reference, of norms that are far larger than those of columns, and of sums of a dual point."""
+    for seed in (20012551, 20015548, 20042290):
+        assert examine_range(seed, seed + 1, plain=True).findings == []
+
+
 def test_certificates_of_predictors_whose_means_overflow_are_compared():
     for seed in (10034799, 10049334):
         assert examine_range(seed, seed + 1).findings == []
