@@ -301,3 +301,20 @@ def test_notebooks_without_widgets_rewrite_a_line(every_line, monkeypatch):
         go.group_owl_path(DATA.X, DATA.Y, alphas=4, eps=0.1, verbose=1)
     assert stream.getvalue().startswith("\r")
     assert stream.getvalue().count("\n") == 1
+
+
+def test_passes_after_all_fits_are_not_said_to_be_all_of_the_work(clock):
+    """What is read for scores and proofs at the end is counted by no fit: the share of the pass stands alone."""
+    stream = io.StringIO()
+    with redirect_stderr(stream):
+        line = module.ProgressLine(2, "a search")
+    for share in (0.5, 1.0):
+        line.show("fold 5/5", share)
+        clock[0] += 100.0
+        line.show_pass(0.25)
+    assert stream.getvalue().splitlines() == [
+        " 50 % fold 5/5, 0.0 s",
+        " 50 % fold 5/5, 25 % of a pass, 100.0 s",
+        "100 % fold 5/5, 100.0 s",
+        "fold 5/5, 25 % of a pass, 200.0 s",
+    ]

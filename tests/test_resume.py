@@ -377,8 +377,8 @@ def test_callbacks_of_searches_see_where_they_are():
     assert set(of_path) == set(range(10))
     assert set(seen[len(of_path) :]) == {model.best_index_}
     short = CV(callback=lambda p: p.alpha_index == 4).fit(DATA.X, DATA.Y)
-    assert len(short.alphas_) == 5
-    assert short.score_path_.shape == (5, 4)
+    assert len(short.alphas_) == 4  # what was stopped half-way is not to be chosen
+    assert short.score_path_.shape == (4, 4)
 
 
 # What work depends on ------------------------------------------------------------------------------------------

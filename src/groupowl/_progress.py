@@ -26,6 +26,10 @@ _WRITE_EVERY = 1.0
 _WRITE_PASS_EVERY = 10.0
 
 
+#: The share from which on a percentage would say 100.
+_NEARLY_ALL = 0.995
+
+
 class ProgressLine:
     """Says how far some work has come.
 
@@ -127,10 +131,12 @@ class ProgressLine:
 
     def _write(self) -> None:
         text = self._text if self._pass is None else f"{self._text}, {100 * self._pass:.0f} % of a pass"
-        percent = "" if self._share is None else f"{100 * self._share:3.0f} % "
+        # What is read when all fits are done, for scores and proofs, was not counted: nobody should wait for 100 %.
+        share = None if self._pass is not None and (self._share or 0.0) >= _NEARLY_ALL else self._share
+        percent = "" if share is None else f"{100 * share:3.0f} % "
         line = f"{percent}{text}, {self.seconds:.1f} s"
         if self.bar is not None:
-            self.bar.show(text.removeprefix(self.what).lstrip(",: "), self._share)
+            self.bar.show(text.removeprefix(self.what).lstrip(",: "), share)
         elif self.is_rewritten:
             line = line[: _columns(self.stream)]  # a longer one would take two lines, of which one stays
             print("\r" + line.ljust(self._width), end="", file=self.stream, flush=True)

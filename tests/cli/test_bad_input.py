@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -162,7 +163,7 @@ FILES = {
         ),
     ),
     "no target at all": Bad("a,b,y\n1,2,\n2,1,\n", ("no sample has a target. Check --targets",)),
-    "infinity": Bad(GOOD + "inf,2,3\n", ("has 1 infinite value in 1 feature column: 'a' (1)",)),
+    "infinity": Bad(GOOD + "inf,2,3\n", ("has 1 infinite value in 1 feature column: 'a' (1). Correct them, or leave",)),
     "one sample": Bad("a,b,y\n1,2,3\n", ("has one sample only. A fit needs at least two",)),
     "numbers beyond all bounds": Bad(
         GOOD + "1e200,2,3\n", ("column 'a' has values as large as 1e+200, the squares of which overflow",)
@@ -708,3 +709,31 @@ def test_no_arguments_show_the_help(run):
     ran = run()
     assert ran.code == 2
     assert "Usage: groupowl" in ran.out + ran.err
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOSPC])
+def test_what_the_system_refuses_is_no_bug(number, run, tmp_path, monkeypatch):
+    """Such as a folder for --resume that is full, or belongs to somebody else."""
+    file = tmp_path / "data.csv"
+    file.write_text(GOOD)
+
+    def refuse(path, *_):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr("groupowl._resume.write_file", refuse)
+    ran = run("path", file, "--targets", "y", "--resume", tmp_path / "kept", "--alphas", 3)
+    assert ran.code == 1
+    assert f"{os.strerror(number)}. Check the rights and the free space of --out and --resume." in ran.message
+    assert f"cannot write to {tmp_path / 'kept'}" in ran.message
+
+
+def test_a_folder_of_parquet_files_with_text_points_to_the_pattern(run, tmp_path):
+    frame = pd.DataFrame({"id": list("abcdefgh"), "a": range(8), "y": np.arange(8) ** 2.0})
+    (tmp_path / "parts").mkdir()
+    for k in range(2):
+        frame.to_parquet(tmp_path / "parts" / f"p{k}.parquet")
+    pattern = f"{tmp_path / 'parts'}/*.parquet"
+    for command in ("fit", "convert"):
+        out = ("--out", tmp_path / command)
+        assert pattern in run(command, tmp_path / "parts", "--targets", "y", "--id-column", "id", *out).message
+    assert run("fit", pattern, "--targets", "y", "--id-column", "id").code in (0, 1)

@@ -162,4 +162,4 @@ def test_a_limit_of_memory_is_for_matrices_on_disk(run, train):
     ran = run("fit", train, "--targets", "y1", "--max-memory", "1GB")
     what = f"--max-memory is for matrices on disk, and {train} is a CSV file."
     assert (ran.code, ran.message.partition(" Leave")[0]) == (1, what)
-    assert ran.message.endswith("with groupowl convert.")
+    assert ran.message.endswith("by groupowl convert from CSV and Parquet files, else in Python.")

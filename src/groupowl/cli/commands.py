@@ -5,6 +5,7 @@ Each class of options is the part of a command line that some commands share; a 
 
 from __future__ import annotations
 
+import errno
 import inspect
 import re
 from collections.abc import Callable
@@ -31,6 +32,8 @@ from .messages import Failure, tell, tell_traceback
 
 #: Commands with an example of each.
 COMMANDS: dict[Callable[..., None], str] = {}
+#: What a system says where nothing can be written.
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 #: What was typed after ``groupowl``.
 arguments: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
@@ -91,6 +94,9 @@ def _explained(error: Exception) -> tuple[str, int]:
         return str(error), 2 if isinstance(error, MissingTargetsError) else 1
     if isinstance(error, MemoryError):
         return "there is not enough memory for these data. Use fewer columns (--drop), or a machine with more.", 1
+    if isinstance(error, OSError) and error.errno in _REFUSED:
+        where = f" to {error.filename}" if error.filename else ""
+        return f"cannot write{where}: {error.strerror}. Check the rights and the free space of --out and --resume.", 1
     remedy = "This is a bug of groupowl: run the command again with --debug, and report what it prints."
     return f"unexpected {type(error).__name__}: {error}. {remedy}", 1
 

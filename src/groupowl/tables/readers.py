@@ -76,7 +76,7 @@ def read_sheet(
     path = Path(path)
     form = FORMATS[format_name(path, format)]
     if max_memory is not None and form.read is not _read_large:
-        remedy = "Leave it out, or write the data as such a matrix with groupowl convert."
+        remedy = "Leave it out, or make such a matrix: by groupowl convert from CSV and Parquet files, else in Python."
         raise TableError(f"--max-memory is for matrices on disk, and {path} is a {form.name}. {remedy}")
     if form.options == _TEXT:
         _check_memory(path, "its text", path.stat().st_size)

@@ -519,7 +519,8 @@ class Sheet:
             raise TableError(f"{self.source}: {what}, the squares of which overflow. Measure it in larger units.")
         shown = listed([f"{self.names[columns[k]]!r} ({counts[k]})" for k in found], quoted=False)
         where = f"{counted(int(counts.sum()), f'{kind} value')} in {counted(len(found), f'{part.name} column')}"
-        raise TableError(f"{self.source} has {where}: {shown}. {part.fill}")
+        remedy = part.fill if kind == "missing" else "Correct them, or leave columns out with --drop."
+        raise TableError(f"{self.source} has {where}: {shown}. {remedy}")
 
 
 def stacked_sheets(sheets: Sequence[Sheet]) -> Sheet:

@@ -217,7 +217,10 @@ def _open(path: Path, reading: Reading, ids: Collection[str | None]) -> _Stream:
     if name == "parquet":
         return _open_parquet(path)
     known = f"{FORMATS['csv'].name}s, TSV and Parquet files are streamed"
-    raise TableError(f"{path} is a {FORMATS[name].name}: only {known}. The commands fit, cv and path read it as it is.")
+    remedy = "The commands fit, cv and path read it as it is."
+    if path.is_dir():
+        remedy = f"Give the files of a folder by a pattern, such as '{path}/*.parquet'; a matrix is read as it is."
+    raise TableError(f"{path} is a {FORMATS[name].name}: only {known}. {remedy}")
 
 
 def _simple(kind: Any) -> Any:

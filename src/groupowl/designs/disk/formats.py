@@ -392,7 +392,9 @@ class ParquetTable(Storage):
         for field in fields:
             if not any(kind(field.type) for kind in (types.is_floating, types.is_integer, types.is_boolean)):
                 what = f"{path} must hold numbers, but column {field.name!r} is of type {field.type}"
-                raise TypeError(f"{what}. Encode text or categories as numbers first, or drop the column.")
+                remedy = "Encode text or categories as numbers first, or drop the column"
+                pattern = f"{path.parent}/*{path.suffix}"
+                raise TypeError(f"{what}. {remedy}; the command line reads {pattern!r} as one table.")
         raw = np.float32 if all(types.is_float32(field.type) for field in fields) else np.float64
         self.groups = np.cumsum([0, *heights])
         self.names = [field.name for field in fields]
