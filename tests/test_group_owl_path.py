@@ -605,7 +605,7 @@ def test_points_predict_as_estimators_do(loss):
     between = 0.5 * (path.alphas[2] + path.alphas[3])
     Z = X @ path.coef_at(between)[0] + path.intercept_at(between)
     expected = np.exp(Z) if loss == "poisson" else Z
-    np.testing.assert_allclose(path.predict(X, between), expected, rtol=1e-12)
+    np.testing.assert_allclose(path.predict(X, between, offset=0), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

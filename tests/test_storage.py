@@ -27,7 +27,8 @@ LABELS = np.array(["low", "mid", "high"])[np.argmax(CLASSES.Y, axis=1)]
 
 
 MADE_WHEN_READ = ("clusters_", "screened_fraction_")
-LEFT = {*MADE_WHEN_READ, "_parameters_of_fit"}  # a loaded model does not know what was changed before it was saved
+# A loaded model does not know what was changed before it was saved, nor the sizes of the columns of its data.
+LEFT = {*MADE_WHEN_READ, "_parameters_of_fit", "_ratio_of_columns"}
 
 
 def assert_same(one, other, place="object"):

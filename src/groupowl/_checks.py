@@ -145,8 +145,9 @@ def rectangular_array(argument: str, values: Any) -> Any:
 
 def _is_nullable(values: Any) -> bool:
     """Whether this is a data frame of numbers only, some of a dtype of pandas that has a missing value of its own."""
-    dtypes: Any = getattr(values, "dtypes", ())
-    return hasattr(values, "isna") and all(getattr(dtype, "kind", "O") in REAL_KINDS for dtype in np.ravel(dtypes))
+    if not (hasattr(values, "isna") and hasattr(values, "dtypes")):
+        return False
+    return all(getattr(dtype, "kind", "O") in REAL_KINDS for dtype in np.ravel(values.dtypes))
 
 
 def _nullable_numbers(frame: Any) -> FloatArray:

@@ -112,7 +112,7 @@ def test_on_dask(kind):
 def test_delta_auto_needs_targets_here():
     array = pytest.importorskip("dask.array")
     X, Y = make_data("huber")
-    with pytest.raises(ValueError, match=r"delta='auto' needs the targets in this process.*Give delta as a number"):
+    with pytest.raises(ValueError, match=r"delta='auto' needs data in this process.*Give delta as a number"):
         GroupOWLRegressor(loss="huber").fit(array.from_array(X, chunks=(30, 40)), array.from_array(Y, chunks=(30, 3)))
 
 

@@ -163,12 +163,12 @@ def test_results_are_tables():
 def test_certificates_are_tables():
     certificate = go.GroupOWLRegressor(0.3).fit(FRAME, DATA.Y).certificate()
     page = Page(certificate._repr_html_())
-    assert ["feature", "state", "gap of its proof"] in page.rows
+    assert ["feature", "state", "norm", "gap of its proof"] in page.rows
     assert page.n_tables == 2
     assert page.rows[4][0].startswith("<x")  # a name, and no element
     assert page.text[-1] == "... 10 more: iterate over it, or to_frame()"
     grouped = go.GroupOWLRegressor(0.3, feature_groups=[[0, 1], [2, 3]]).fit(FRAME, DATA.Y).certificate()
-    assert ["feature", "group", "state", "gap of its proof"] in Page(grouped._repr_html_()).rows
+    assert ["feature", "group", "state", "norm", "gap of its proof"] in Page(grouped._repr_html_()).rows
 
 
 def test_paths_are_tables():

@@ -229,7 +229,8 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
 
 def _dense(y: Any) -> Any:
     """Targets as they are, but for a sparse matrix of label indicators, as MultiLabelBinarizer makes it."""
-    return cast(Any, y).toarray(order="C") if sp.issparse(y) else y
+    is_matrix_of_labels = sp.issparse(y) and np.isin(cast(Any, y).data, (0, 1)).all()
+    return cast(Any, y).toarray(order="C") if is_matrix_of_labels else y
 
 
 def _most_probable(scores: FloatArray, classes: Any) -> Any:
